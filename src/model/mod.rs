@@ -1,0 +1,31 @@
+//! The data that passes between the stages: no I/O, no clock, no randomness.
+//!
+//! Every later type is complete: optional fields that a person may leave out in a file are gone
+//! by the time a value of this module exists.
+
+mod digest;
+mod event;
+mod host;
+mod mac;
+mod metric;
+mod name;
+mod observed;
+mod playbook;
+mod topology;
+mod trial;
+mod units;
+
+pub use digest::{Digest, Digester, ParseDigestError};
+pub use event::{Event, Level as EventLevel, Phase};
+pub use host::{Acceleration, HostFacts};
+pub use mac::{MacAddr, ParseMacError};
+pub use metric::{Better, Metric, MetricSpec};
+pub use name::{Name, ParseNameError};
+pub use observed::{DomainStats, Observed, ObservedDomain, ObservedNetwork};
+pub use playbook::{Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor};
+pub use topology::{
+    Disk, Domain, GuestFile, Image, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
+    VswitchMode,
+};
+pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
+pub use units::{Bytes, ParseUnitError, Seconds};

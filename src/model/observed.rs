@@ -1,0 +1,52 @@
+//! What a host shows of a lab: the other half of what a plan is made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Digest};
+
+/// Everything of one lab that exists on its host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// Keys of the images in the store, of those that were asked for.
+    pub images: BTreeSet<Digest>,
+    /// libvirt networks of the lab, by libvirt name.
+    pub networks: BTreeMap<String, ObservedNetwork>,
+    /// libvirt domains of the lab, by libvirt name.
+    pub domains: BTreeMap<String, ObservedDomain>,
+    /// Disk and seed files of the lab.
+    pub files: BTreeSet<PathBuf>,
+}
+
+/// A libvirt network of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObservedNetwork {
+    /// Digest of the XML it was defined from; none when it was not labrig that defined it so.
+    pub definition: Option<Digest>,
+    /// Whether its bridge is up.
+    pub active: bool,
+}
+
+/// A libvirt domain of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObservedDomain {
+    /// Digest of the XML it was defined from; none when it was not labrig that defined it so.
+    pub definition: Option<Digest>,
+    /// Whether it runs.
+    pub active: bool,
+}
+
+/// A domain as its hypervisor lists it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DomainStats {
+    /// libvirt's name of the state: `running`, `paused`, `shut off` …
+    pub state: String,
+    /// Virtual CPUs online.
+    pub vcpus: u32,
+    /// Memory given.
+    pub memory: Bytes,
+    /// CPU time used since start, in nanoseconds, all vCPUs and the emulator.
+    pub cpu_time_ns: u64,
+}

@@ -1,0 +1,182 @@
+//! A lab with everything decided: defaults filled, counts expanded, names bound, addresses fixed.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{Bytes, Digest, MacAddr, Name, Seconds};
+
+/// What a lab is. Serialised, it is what locks and archives hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Which lab this is.
+    pub lab: Lab,
+    /// Images by name; only those that a domain uses.
+    pub images: BTreeMap<Name, Image>,
+    /// Virtual switches by name.
+    pub vswitches: BTreeMap<Name, Vswitch>,
+    /// Domains, in the file's order with counts expanded.
+    pub domains: Vec<Domain>,
+}
+
+/// A lab's identity: all object names and addresses derive from it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Lab {
+    /// The lab's name.
+    pub name: Name,
+}
+
+/// A read-only disk, a kernel, or both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Where it comes from.
+    pub source: ImageSource,
+    /// What the store finds it by: the digest of the recipe, or of the files' content.
+    pub key: Digest,
+}
+
+/// Where an image comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageSource {
+    /// Built by labrig from distribution packages.
+    Build(ImageRecipe),
+    /// Files that exist already. At least one of `disk` and `kernel` is there.
+    Path {
+        /// qcow2 or raw disk.
+        disk: Option<PathBuf>,
+        /// Kernel for direct boot; without it the firmware boots the disk.
+        kernel: Option<PathBuf>,
+        /// Initial RAM disk that goes with the kernel.
+        initrd: Option<PathBuf>,
+    },
+}
+
+/// How to build an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageRecipe {
+    /// A Debian root filesystem with systemd and OpenSSH, on an ext4 disk.
+    Debian {
+        /// Release, as in `bookworm`.
+        suite: String,
+        /// Packages beside the base set; sorted, without repeats.
+        packages: Vec<String>,
+        /// Virtual size of the disk.
+        size: Bytes,
+    },
+    /// A kernel and an initial RAM disk of busybox and dropbear; no disk, boots in seconds.
+    Micro {
+        /// Release the packages come from.
+        suite: String,
+    },
+}
+
+/// What a vswitch reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VswitchMode {
+    /// Its own domains and the lab host only.
+    Isolated,
+    /// Also what the lab host reaches, through address translation.
+    Nat,
+}
+
+/// A virtual switch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vswitch {
+    /// What it reaches.
+    pub mode: VswitchMode,
+    /// Its subnet.
+    pub subnet: Ipv4Net,
+    /// The lab host's address on it; first host address of the subnet.
+    pub gateway: Ipv4Addr,
+    /// Largest frame payload in bytes.
+    pub mtu: u32,
+    /// Name of the bridge device (at most 15 characters, IFNAMSIZ).
+    pub bridge: String,
+    /// Name of the libvirt network.
+    pub network: String,
+    /// UUID of the libvirt network.
+    pub uuid: Uuid,
+}
+
+/// A machine of the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Domain {
+    /// Its name: host name in the guest, and what a person types.
+    pub name: Name,
+    /// The key in the file; `dom` for `dom1` … `dom4`.
+    pub group: Name,
+    /// Position in its group, from 1.
+    pub index: u32,
+    /// Name of the libvirt domain.
+    pub libvirt_name: String,
+    /// UUID of the libvirt domain.
+    pub uuid: Uuid,
+    /// Key into [`Topology::images`].
+    pub image: Name,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory.
+    pub memory: Bytes,
+    /// Disks beyond the seed, in order; the first is the root overlay when the image has a disk.
+    pub disks: Vec<Disk>,
+    /// Ports, in order.
+    pub vnets: Vec<Vnet>,
+    /// Files rendered into the guest before it starts.
+    pub files: Vec<GuestFile>,
+    /// Longest time from start to ready.
+    pub boot_timeout: Seconds,
+}
+
+/// A disk that belongs to one domain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Name, part of the file name; `root` for the overlay on the image.
+    pub name: Name,
+    /// Virtual size; none: as large as the image.
+    pub size: Option<Bytes>,
+}
+
+/// A domain's port on a vswitch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vnet {
+    /// Key into [`Topology::vswitches`].
+    pub vswitch: Name,
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// Its address, reserved in the network's DHCP.
+    pub ip: Ipv4Addr,
+}
+
+/// A file in the guest, from a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestFile {
+    /// Template, relative to the template directory.
+    pub template: String,
+    /// Absolute path in the guest.
+    pub to: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// Values the template sees as `vars`.
+    pub vars: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Topology {
+    /// Finds a domain by name.
+    pub fn domain(&self, name: &str) -> Option<&Domain> {
+        self.domains.iter().find(|d| d.name.as_str() == name)
+    }
+}
+
+impl Domain {
+    /// The address labrig reaches it at: that of its first vnet.
+    pub fn address(&self) -> Option<Ipv4Addr> {
+        self.vnets.first().map(|v| v.ip)
+    }
+}

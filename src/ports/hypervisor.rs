@@ -1,0 +1,50 @@
+//! What is asked of libvirt.
+
+use std::path::Path;
+
+use super::PortError;
+use crate::model::{Bytes, Digest, DomainStats, Observed};
+
+/// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
+///
+/// Every call is an "ensure": what is already so is no error.
+pub trait Hypervisor: Send + Sync {
+    /// What exists of the lab: domains and networks by the lab's tag, files by their place.
+    fn observe(&self) -> Result<Observed, PortError>;
+
+    /// Defines a network; `definition` is the digest that [`Self::observe`] gives back.
+    fn define_network(&self, name: &str, xml: &str, definition: Digest) -> Result<(), PortError>;
+
+    /// Starts a network.
+    fn start_network(&self, name: &str) -> Result<(), PortError>;
+
+    /// Stops and undefines a network.
+    fn remove_network(&self, name: &str) -> Result<(), PortError>;
+
+    /// Makes an empty qcow2 disk, or an overlay on `backing`. `size` none: as large as `backing`.
+    fn create_disk(&self, path: &Path, backing: Option<&Path>, size: Option<Bytes>) -> Result<(), PortError>;
+
+    /// Writes a seed disk.
+    fn write_seed(&self, path: &Path, content: &[u8]) -> Result<(), PortError>;
+
+    /// Removes a disk or seed.
+    fn remove_file(&self, path: &Path) -> Result<(), PortError>;
+
+    /// Defines a domain. The XML carries the lab's tag with the definition's digest.
+    fn define_domain(&self, name: &str, xml: &str) -> Result<(), PortError>;
+
+    /// Starts a domain.
+    fn start_domain(&self, name: &str) -> Result<(), PortError>;
+
+    /// Ends a domain at once.
+    fn stop_domain(&self, name: &str) -> Result<(), PortError>;
+
+    /// Undefines a domain that does not run, with all that libvirt keeps for it.
+    fn remove_domain(&self, name: &str) -> Result<(), PortError>;
+
+    /// How a domain is doing.
+    fn domain_stats(&self, name: &str) -> Result<DomainStats, PortError>;
+
+    /// The last `lines` lines of a domain's console.
+    fn console_tail(&self, domain: &str, lines: usize) -> Result<Vec<String>, PortError>;
+}
