@@ -314,3 +314,6 @@ impl Run<'_> {
 fn only_sites(swept: BTreeMap<Name, (Site, Sweep)>) -> BTreeMap<Name, Site> {
     swept.into_iter().map(|(domain, (site, _))| (domain, site)).collect()
 }
+
+#[cfg(test)]
+mod tests;

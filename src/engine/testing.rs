@@ -83,6 +83,10 @@ pub enum Fault {
     DropInput,
 }
 
+/// Stands for a guest's own directory in what it is told, so that guests with equal paths do not
+/// meet on this machine.
+pub const ROOT: &str = "/GUEST";
+
 /// A guest: a directory, a shell, and faults to come.
 pub struct FakeGuest {
     root: TempDir,
@@ -125,6 +129,7 @@ impl FakeGuest {
     }
 
     fn command(&self, command: &str) -> Command {
+        let command = command.replace(ROOT, self.root.path().to_str().unwrap());
         let (program, path) = match self.shell {
             Shell::Dash => (PathBuf::from("dash"), "/usr/bin:/bin".to_owned()),
             Shell::Busybox => (self.path("bin/sh"), self.path("bin").to_str().unwrap().to_owned()),
