@@ -13,7 +13,9 @@ use super::guest::{Guest, GuestError};
 use super::steps::StepRenderer;
 use super::trial::{Place, Rendered, Site};
 use super::unit::{Keep, Sweep};
-use crate::model::{Digester, Event, EventLevel, Failure, FailureKind, Name, Playbook, Step, Trial};
+use crate::model::{
+    Digester, Event, EventLevel, Failure, FailureKind, Name, Playbook, Step, Trial,
+};
 use crate::ports::{Attempts, Clock, ErrorKind, PortError, Remote, Target};
 
 /// Attempts at a trial in one run when the guest or the way to it failed; otherwise there is one.
@@ -83,11 +85,24 @@ pub async fn run(
     bus: &Bus,
     cancel: &Cancel,
 ) -> Result<Summary, EngineError> {
-    let session = format!("{}-{}", std::process::id(), world.clock.now().as_millisecond());
-    let run = Run { experiment, world, bus, cancel, session };
+    let session = format!(
+        "{}-{}",
+        std::process::id(),
+        world.clock.now().as_millisecond()
+    );
+    let run = Run {
+        experiment,
+        world,
+        bus,
+        cancel,
+        session,
+    };
     let result = run.all().await;
     // Quiet in the end as well. A guest that does not answer now is swept by whoever comes next.
-    if !matches!(result, Err(EngineError::Guest { .. } | EngineError::NotQuiet { .. })) {
+    if !matches!(
+        result,
+        Err(EngineError::Guest { .. } | EngineError::NotQuiet { .. })
+    ) {
         let _ = run.sweep(Cancel::default()).await;
     }
     result
@@ -106,11 +121,24 @@ struct Run<'a> {
 impl Run<'_> {
     async fn all(&self) -> Result<Summary, EngineError> {
         let trials = &self.experiment.trials;
-        let done = trials.iter().filter(|trial| self.world.attempts.is_done(trial)).count();
+        let done = trials
+            .iter()
+            .filter(|trial| self.world.attempts.is_done(trial))
+            .count();
         let directory = self.experiment.directory.display().to_string();
-        self.tell(&Event::RunStarted { directory, trials: trials.len(), done })?;
-        let mut summary = Summary { good: done, failed: Vec::new() };
-        let todo: Vec<_> = trials.iter().filter(|trial| !self.world.attempts.is_done(trial)).collect();
+        self.tell(&Event::RunStarted {
+            directory,
+            trials: trials.len(),
+            done,
+        })?;
+        let mut summary = Summary {
+            good: done,
+            failed: Vec::new(),
+        };
+        let todo: Vec<_> = trials
+            .iter()
+            .filter(|trial| !self.world.attempts.is_done(trial))
+            .collect();
         if !todo.is_empty() {
             self.set_up().await?;
         }
@@ -118,11 +146,18 @@ impl Run<'_> {
             match self.trial(trial).await? {
                 None => summary.good += 1,
                 Some(failure) => {
-                    summary.failed.push(FailedTrial { number: trial.number, label: trial.label(), failure });
+                    summary.failed.push(FailedTrial {
+                        number: trial.number,
+                        label: trial.label(),
+                        failure,
+                    });
                 }
             }
         }
-        self.tell(&Event::RunDone { good: summary.good, failed: summary.failed.len() })?;
+        self.tell(&Event::RunDone {
+            good: summary.good,
+            failed: summary.failed.len(),
+        })?;
         Ok(summary)
     }
 
@@ -134,7 +169,8 @@ impl Run<'_> {
             return Ok(());
         }
         let steps = self.render(&self.experiment.playbook.setup, None)?;
-        fs_err::create_dir_all(&self.experiment.setup_directory).map_err(|e| EngineError::Archive(e.into()))?;
+        fs_err::create_dir_all(&self.experiment.setup_directory)
+            .map_err(|e| EngineError::Archive(e.into()))?;
         let sites = only_sites(sites);
         let place = Place {
             sites: &sites,
@@ -144,12 +180,24 @@ impl Run<'_> {
             label: "setup".to_owned(),
             keep: Keep::ForGood,
         };
-        let tell = |step: &str| self.tell(&Event::StepStarted { trial: None, step: step.to_owned() });
+        let tell = |step: &str| {
+            self.tell(&Event::StepStarted {
+                trial: None,
+                step: step.to_owned(),
+            })
+        };
         if let Some(failure) = place.go(&steps, &[], tell).await?.failure {
-            return Err(EngineError::Setup { step: failure.step, message: failure.message });
+            return Err(EngineError::Setup {
+                step: failure.step,
+                message: failure.message,
+            });
         }
         let marker = self.marker();
-        self.on_all(sites.into_iter().map(|(name, site)| (name, site.guest)), move |guest| guest.mark(&marker)).await?;
+        self.on_all(
+            sites.into_iter().map(|(name, site)| (name, site.guest)),
+            move |guest| guest.mark(&marker),
+        )
+        .await?;
         Ok(())
     }
 
@@ -162,7 +210,9 @@ impl Run<'_> {
             self.cancel.check()?;
             let sites = self.quiet_sites().await?;
             let failure = self.attempt(trial, &steps, &sites).await?;
-            let again = failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Guest);
+            let again = failure
+                .as_ref()
+                .is_some_and(|failure| failure.kind == FailureKind::Guest);
             if !again || tries == ATTEMPTS {
                 return Ok(failure);
             }
@@ -180,7 +230,11 @@ impl Run<'_> {
         let attempt = attempts.begin(trial).map_err(EngineError::Archive)?;
         let (started, begun) = (self.world.clock.now(), self.world.clock.monotonic());
         let label = trial.label();
-        self.tell(&Event::TrialStarted { trial: trial.number, label: label.clone(), attempt: attempt.number })?;
+        self.tell(&Event::TrialStarted {
+            trial: trial.number,
+            label: label.clone(),
+            attempt: attempt.number,
+        })?;
         let place = Place {
             sites,
             directory: &attempt.directory,
@@ -189,8 +243,15 @@ impl Run<'_> {
             label: format!("t{}-a{}", trial.number, attempt.number),
             keep: Keep::UntilTrialEnds,
         };
-        let tell = |step: &str| self.tell(&Event::StepStarted { trial: Some(trial.number), step: step.to_owned() });
-        let course = place.go(steps, &self.experiment.playbook.metrics, tell).await?;
+        let tell = |step: &str| {
+            self.tell(&Event::StepStarted {
+                trial: Some(trial.number),
+                step: step.to_owned(),
+            })
+        };
+        let course = place
+            .go(steps, &self.experiment.playbook.metrics, tell)
+            .await?;
         let outcome = course.outcome(attempt.number, started, self.world.clock.now());
         let (archive, committed, result) = (Arc::clone(attempts), trial.clone(), outcome.clone());
         tokio::task::spawn_blocking(move || archive.commit(&committed, attempt, &result))
@@ -200,8 +261,16 @@ impl Run<'_> {
             trial: trial.number,
             label,
             metrics: outcome.metrics,
-            failure: outcome.failure.as_ref().map(|failure| format!("{}: {}", failure.step, failure.message)),
-            seconds: self.world.clock.monotonic().duration_since(begun).as_secs_f64(),
+            failure: outcome
+                .failure
+                .as_ref()
+                .map(|failure| format!("{}: {}", failure.step, failure.message)),
+            seconds: self
+                .world
+                .clock
+                .monotonic()
+                .duration_since(begun)
+                .as_secs_f64(),
         })?;
         Ok(outcome.failure)
     }
@@ -210,7 +279,9 @@ impl Run<'_> {
     async fn quiet_sites(&self) -> Result<BTreeMap<Name, Site>, EngineError> {
         let swept = self.sweep(self.cancel.clone()).await?;
         match swept.iter().find(|(_, (_, sweep))| !sweep.marker) {
-            Some((domain, _)) => Err(EngineError::Rebooted { domain: domain.clone() }),
+            Some((domain, _)) => Err(EngineError::Rebooted {
+                domain: domain.clone(),
+            }),
             None => Ok(only_sites(swept)),
         }
     }
@@ -219,7 +290,11 @@ impl Run<'_> {
     async fn sweep(&self, cancel: Cancel) -> Result<BTreeMap<Name, (Site, Sweep)>, EngineError> {
         let mut guests = Vec::new();
         for domain in self.domains() {
-            let target = self.experiment.targets.get(domain).ok_or_else(|| EngineError::NoTarget(domain.clone()))?;
+            let target = self
+                .experiment
+                .targets
+                .get(domain)
+                .ok_or_else(|| EngineError::NoTarget(domain.clone()))?;
             let guest = Guest {
                 remote: Arc::clone(&self.world.remote),
                 clock: Arc::clone(&self.world.clock),
@@ -233,18 +308,33 @@ impl Run<'_> {
         let swept = self
             .on_all(guests.into_iter(), move |guest| {
                 let sweep = guest.sweep(&marker)?;
-                Ok((Site { guest: guest.clone(), boot: sweep.boot.clone() }, sweep))
+                Ok((
+                    Site {
+                        guest: guest.clone(),
+                        boot: sweep.boot.clone(),
+                    },
+                    sweep,
+                ))
             })
             .await?;
         for (domain, (_, sweep)) in &swept {
             for (what, found) in [("unit", &sweep.unfinished), ("process", &sweep.ended)] {
                 if !found.is_empty() {
-                    let text = format!("ended on {domain}, left behind by a trial: {what} {}", found.join(", "));
-                    self.tell(&Event::Message { level: EventLevel::Info, text })?;
+                    let text = format!(
+                        "ended on {domain}, left behind by a trial: {what} {}",
+                        found.join(", ")
+                    );
+                    self.tell(&Event::Message {
+                        level: EventLevel::Info,
+                        text,
+                    })?;
                 }
             }
             if !sweep.quiet {
-                return Err(EngineError::NotQuiet { domain: domain.clone(), left: sweep.ended.join(", ") });
+                return Err(EngineError::NotQuiet {
+                    domain: domain.clone(),
+                    left: sweep.ended.join(", "),
+                });
             }
         }
         Ok(swept)
@@ -266,10 +356,14 @@ impl Run<'_> {
             let (domain, result) = joined?;
             let value = result.map_err(|error| match error {
                 GuestError::Cancelled(cancelled) => cancelled.into(),
-                GuestError::Port(source) => EngineError::Guest { domain: domain.clone(), source },
+                GuestError::Port(source) => EngineError::Guest {
+                    domain: domain.clone(),
+                    source,
+                },
                 other => EngineError::Guest {
                     domain: domain.clone(),
-                    source: PortError::new(ErrorKind::Fatal, "use the runner on the guest").because(other),
+                    source: PortError::new(ErrorKind::Fatal, "use the runner on the guest")
+                        .because(other),
                 },
             })?;
             results.insert(domain, value);
@@ -281,10 +375,17 @@ impl Run<'_> {
         let one = |step: &Step| {
             let on = step.on.iter().map(|domain| {
                 let resolved = self.world.renderer.render(step, domain, trial);
-                let failed = |source| EngineError::Render { step: step.name.clone(), domain: domain.clone(), source };
+                let failed = |source| EngineError::Render {
+                    step: step.name.clone(),
+                    domain: domain.clone(),
+                    source,
+                };
                 Ok((domain.clone(), resolved.map_err(failed)?))
             });
-            Ok(Rendered { step: step.clone(), on: on.collect::<Result<_, EngineError>>()? })
+            Ok(Rendered {
+                step: step.clone(),
+                on: on.collect::<Result<_, EngineError>>()?,
+            })
         };
         steps.iter().map(one).collect()
     }
@@ -292,7 +393,12 @@ impl Run<'_> {
     /// All domains the playbook does something on, without repeats.
     fn domains(&self) -> Vec<&Name> {
         let playbook = &self.experiment.playbook;
-        let mut domains: Vec<_> = playbook.setup.iter().chain(&playbook.trial).flat_map(|step| &step.on).collect();
+        let mut domains: Vec<_> = playbook
+            .setup
+            .iter()
+            .chain(&playbook.trial)
+            .flat_map(|step| &step.on)
+            .collect();
         domains.sort();
         domains.dedup();
         domains
@@ -300,19 +406,31 @@ impl Run<'_> {
 
     /// Name of the file that says on a guest that the setup of this run was done.
     fn marker(&self) -> String {
-        format!("setup-{}", Digester::default().field(&self.experiment.run).finish().short(16))
+        format!(
+            "setup-{}",
+            Digester::default()
+                .field(&self.experiment.run)
+                .finish()
+                .short(16)
+        )
     }
 
     /// Writes down what happens, then tells everyone.
     fn tell(&self, event: &Event) -> Result<(), EngineError> {
-        self.world.attempts.record(event).map_err(EngineError::Archive)?;
+        self.world
+            .attempts
+            .record(event)
+            .map_err(EngineError::Archive)?;
         self.bus.send(event);
         Ok(())
     }
 }
 
 fn only_sites(swept: BTreeMap<Name, (Site, Sweep)>) -> BTreeMap<Name, Site> {
-    swept.into_iter().map(|(domain, (site, _))| (domain, site)).collect()
+    swept
+        .into_iter()
+        .map(|(domain, (site, _))| (domain, site))
+        .collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use crate::ports::{Clock, ErrorKind, Output, PortError, Remote, Target};
 /// The program that runs units on a guest.
 const RUNNER: &str = include_str!("assets/runner.sh");
 /// Its file name: another content is another file, so an old one is never used by mistake.
-static RUNNER_NAME: LazyLock<String> = LazyLock::new(|| format!("runner-{}.sh", Digest::of(RUNNER).short(8)));
+static RUNNER_NAME: LazyLock<String> =
+    LazyLock::new(|| format!("runner-{}.sh", Digest::of(RUNNER).short(8)));
 /// Exit status of a call that found no runner; neither the runner nor a shell uses it.
 const NO_RUNNER: i32 = 97;
 
@@ -100,7 +101,10 @@ impl Outage<'_> {
 
     /// Waits before another try; fails when the error is not about the connection, or too old.
     fn wait(&mut self, error: PortError) -> Result<(), GuestError> {
-        let passing = matches!(error.kind, ErrorKind::Connection | ErrorKind::Timeout | ErrorKind::NotYet);
+        let passing = matches!(
+            error.kind,
+            ErrorKind::Connection | ErrorKind::Timeout | ErrorKind::NotYet
+        );
         if error.kind == ErrorKind::Cancelled {
             return Err(Cancelled.into());
         }
@@ -126,7 +130,11 @@ impl Guest {
         let seconds = whole_seconds(deadline);
         let wait = WAIT.min(deadline + ENDING);
         let directory = self.unit_directory(unit);
-        let (deadline_text, wait_text, length) = (seconds.to_string(), whole_seconds(wait).to_string(), command.len().to_string());
+        let (deadline_text, wait_text, length) = (
+            seconds.to_string(),
+            whole_seconds(wait).to_string(),
+            command.len().to_string(),
+        );
         let arguments = ["run", &directory, &deadline_text, &wait_text, &length, boot];
         let mut outage = self.outage();
         let begun = self.clock.monotonic();
@@ -158,7 +166,8 @@ impl Guest {
 
     /// Ends a unit, or keeps it from starting.
     pub fn stop(&self, unit: &UnitId) -> Result<(), PortError> {
-        self.call_once(&["stop", &self.unit_directory(unit)], b"", 2 * ENDING).map(|_| ())
+        self.call_once(&["stop", &self.unit_directory(unit)], b"", 2 * ENDING)
+            .map(|_| ())
     }
 
     /// Ends what former trials and attempts left behind; says whether `marker` is there.
@@ -180,11 +189,18 @@ impl Guest {
 
     /// Leaves a marker that lasts until the guest is started anew.
     pub fn mark(&self, marker: &str) -> Result<(), GuestError> {
-        self.call(&["mark", &self.marker_path(marker)], b"").map(|_| ())
+        self.call(&["mark", &self.marker_path(marker)], b"")
+            .map(|_| ())
     }
 
     /// Puts a file in place at once: whole or not at all, its directories made.
-    pub fn put(&self, to: &str, mode: u32, content: &mut dyn io::Read, total: u64) -> Result<(), GuestError> {
+    pub fn put(
+        &self,
+        to: &str,
+        mode: u32,
+        content: &mut dyn io::Read,
+        total: u64,
+    ) -> Result<(), GuestError> {
         let (mode, total_text) = (format!("{mode:o}"), total.to_string());
         let mut part = Vec::new();
         let mut offset = 0;
@@ -199,7 +215,11 @@ impl Guest {
                 return Ok(());
             }
             if part.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was copied").into());
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file shrank while it was copied",
+                )
+                .into());
             }
         }
     }
@@ -207,11 +227,23 @@ impl Guest {
     /// Puts away what a unit printed.
     fn keep(&self, directory: &str, report: &Report, capture: &Capture) -> Result<(), GuestError> {
         let Some(printed) = &report.inline else {
-            self.fetch(&format!("{directory}/stdout"), report.stdout, &capture.stdout)?;
-            return self.fetch(&format!("{directory}/stderr"), report.stderr, &capture.stderr);
+            self.fetch(
+                &format!("{directory}/stdout"),
+                report.stdout,
+                &capture.stdout,
+            )?;
+            return self.fetch(
+                &format!("{directory}/stderr"),
+                report.stderr,
+                &capture.stderr,
+            );
         };
         // The runner puts inline only what it printed: the sizes add up.
-        let (stdout, stderr) = printed.split_at(usize::try_from(report.stdout).unwrap_or(0).min(printed.len()));
+        let (stdout, stderr) = printed.split_at(
+            usize::try_from(report.stdout)
+                .unwrap_or(0)
+                .min(printed.len()),
+        );
         fs_err::write(&capture.stdout, stdout)?;
         fs_err::write(&capture.stderr, stderr)?;
         Ok(())
@@ -224,11 +256,20 @@ impl Guest {
         let mut outage = self.outage();
         loop {
             self.cancel.check()?;
-            let mut file = Counted { file: File::create(to)?, bytes: 0 };
-            let mut complaint = Counted { file: io::sink(), bytes: 0 };
+            let mut file = Counted {
+                file: File::create(to)?,
+                bytes: 0,
+            };
+            let mut complaint = Counted {
+                file: io::sink(),
+                bytes: 0,
+            };
             // A guest that gives less than 1 MB/s for so long is not there.
             let timeout = ANSWER + Duration::from_secs(size >> 20);
-            match self.remote.stream(&self.target, &command, &mut file, &mut complaint, timeout) {
+            match self
+                .remote
+                .stream(&self.target, &command, &mut file, &mut complaint, timeout)
+            {
                 Ok(_) if file.bytes == size => return Ok(file.file.sync_data()?),
                 Ok(_) => outage.wait(torn())?,
                 Err(error) => outage.wait(error)?,
@@ -250,10 +291,18 @@ impl Guest {
     }
 
     /// Calls the runner, which is put on the guest first when it is not there.
-    fn call_once(&self, arguments: &[&str], stdin: &[u8], timeout: Duration) -> Result<Output, PortError> {
+    fn call_once(
+        &self,
+        arguments: &[&str],
+        stdin: &[u8],
+        timeout: Duration,
+    ) -> Result<Output, PortError> {
         let runner = quoted(&format!("{}/{}", self.base, *RUNNER_NAME));
         let arguments: Vec<_> = arguments.iter().map(|argument| quoted(argument)).collect();
-        let command = format!("[ -r {runner} ] || exit {NO_RUNNER}; exec sh {runner} {}", arguments.join(" "));
+        let command = format!(
+            "[ -r {runner} ] || exit {NO_RUNNER}; exec sh {runner} {}",
+            arguments.join(" ")
+        );
         let output = self.remote.exec(&self.target, &command, stdin, timeout)?;
         if output.exit.0 != NO_RUNNER {
             return Ok(output);
@@ -264,16 +313,24 @@ impl Guest {
         let install = format!(
             "umask 077; mkdir -p {base} && cat >{runner}.$$ && [ \"$(wc -c <{runner}.$$)\" -eq {length} ] && mv {runner}.$$ {runner}"
         );
-        let installed = self.remote.exec(&self.target, &install, RUNNER.as_bytes(), ANSWER)?;
+        let installed = self
+            .remote
+            .exec(&self.target, &install, RUNNER.as_bytes(), ANSWER)?;
         if !installed.exit.is_success() {
             let message = String::from_utf8_lossy(&installed.stderr).trim().to_owned();
-            return Err(PortError::new(ErrorKind::Fatal, "put labrig's runner on the guest").because(message));
+            return Err(
+                PortError::new(ErrorKind::Fatal, "put labrig's runner on the guest")
+                    .because(message),
+            );
         }
         self.remote.exec(&self.target, &command, stdin, timeout)
     }
 
     fn outage(&self) -> Outage<'_> {
-        Outage { guest: self, since: None }
+        Outage {
+            guest: self,
+            since: None,
+        }
     }
 
     fn units_directory(&self) -> String {
@@ -323,8 +380,15 @@ fn torn() -> PortError {
 }
 
 fn runner_failed(output: &Output) -> GuestError {
-    let message = String::from_utf8_lossy(&output.stderr).trim().chars().take(400).collect();
-    GuestError::Runner { exit: output.exit.0, message }
+    let message = String::from_utf8_lossy(&output.stderr)
+        .trim()
+        .chars()
+        .take(400)
+        .collect();
+    GuestError::Runner {
+        exit: output.exit.0,
+        message,
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,12 @@ pub trait StepRenderer: Send + Sync {
     ///
     /// # Errors
     /// When a template does not render.
-    fn render(&self, step: &Step, domain: &Name, trial: Option<&Trial>) -> Result<ResolvedStep, RenderError>;
+    fn render(
+        &self,
+        step: &Step,
+        domain: &Name,
+        trial: Option<&Trial>,
+    ) -> Result<ResolvedStep, RenderError>;
 }
 
 /// A step with its templates filled in.
@@ -127,24 +132,39 @@ impl Task {
     }
 
     fn run(&self, command: &str) -> Result<Done, StepError> {
-        let report = match self.guest.run(&self.unit, command, self.timeout, &self.boot, &self.capture) {
-            Ok(report) => report,
-            Err(error) => return Err(failed(error)),
-        };
+        let report =
+            match self
+                .guest
+                .run(&self.unit, command, self.timeout, &self.boot, &self.capture)
+            {
+                Ok(report) => report,
+                Err(error) => return Err(failed(error)),
+            };
         let is_load = matches!(self.step, ResolvedStep::Load { .. });
         let trouble = if !report.left.is_empty() {
-            Some((FailureKind::Guest, format!("processes {} of it will not end", report.left)))
+            Some((
+                FailureKind::Guest,
+                format!("processes {} of it will not end", report.left),
+            ))
         } else {
             match report.why {
-                Why::Timeout => Some((FailureKind::Timeout, format!("did not end within {:?}", self.timeout))),
-                Why::Stopped => Some((FailureKind::Guest, "was stopped by someone else".to_owned())),
+                Why::Timeout => Some((
+                    FailureKind::Timeout,
+                    format!("did not end within {:?}", self.timeout),
+                )),
+                Why::Stopped => {
+                    Some((FailureKind::Guest, "was stopped by someone else".to_owned()))
+                }
                 // What a load's exit status means is for its adapter to say.
                 Why::Exit if is_load => too_long(&report),
                 Why::Exit if report.exit == 0 => None,
                 Why::Exit => Some((FailureKind::Tool, format!("exit status {}", report.exit))),
             }
         };
-        let done = Done { seconds: report.seconds, report: Some(report) };
+        let done = Done {
+            seconds: report.seconds,
+            report: Some(report),
+        };
         match trouble {
             None => Ok(done),
             Some((kind, what)) => {
@@ -152,18 +172,28 @@ impl Task {
                     Some(words) => format!("{what}: {words}"),
                     None => what,
                 };
-                Err(StepError::Failed { kind, message, done: Box::new(done) })
+                Err(StepError::Failed {
+                    kind,
+                    message,
+                    done: Box::new(done),
+                })
             }
         }
     }
 
     fn put(&self) -> Result<Done, StepError> {
         let ResolvedStep::File { to, mode, content } = &self.step else {
-            return Ok(Done { seconds: 0.0, report: None });
+            return Ok(Done {
+                seconds: 0.0,
+                report: None,
+            });
         };
         let begun = self.guest.clock.monotonic();
         let once = || match content {
-            Content::Rendered(bytes) => self.guest.put(to, *mode, &mut bytes.as_slice(), bytes.len() as u64),
+            Content::Rendered(bytes) => {
+                self.guest
+                    .put(to, *mode, &mut bytes.as_slice(), bytes.len() as u64)
+            }
             Content::File(path) => {
                 let mut file = fs_err::File::open(path)?;
                 let length = file.metadata()?.len();
@@ -176,25 +206,46 @@ impl Task {
             other => other,
         };
         put.map_err(failed)?;
-        let seconds = self.guest.clock.monotonic().duration_since(begun).as_secs_f64();
-        Ok(Done { seconds, report: None })
+        let seconds = self
+            .guest
+            .clock
+            .monotonic()
+            .duration_since(begun)
+            .as_secs_f64();
+        Ok(Done {
+            seconds,
+            report: None,
+        })
     }
 }
 
 fn too_long(report: &Report) -> Option<(FailureKind, String)> {
     let most = report.stdout.max(report.stderr);
-    (most > OUTPUT_LIMIT)
-        .then(|| (FailureKind::Output, format!("printed {most} bytes, of which {OUTPUT_LIMIT} are kept")))
+    (most > OUTPUT_LIMIT).then(|| {
+        (
+            FailureKind::Output,
+            format!("printed {most} bytes, of which {OUTPUT_LIMIT} are kept"),
+        )
+    })
 }
 
 fn failed(error: GuestError) -> StepError {
     let kind = match &error {
         GuestError::Cancelled(cancelled) => return StepError::Cancelled(*cancelled),
-        GuestError::Port(_) | GuestError::Rebooted | GuestError::Lost | GuestError::Overrun => FailureKind::Guest,
+        GuestError::Port(_) | GuestError::Rebooted | GuestError::Lost | GuestError::Overrun => {
+            FailureKind::Guest
+        }
         GuestError::Runner { .. } | GuestError::File(_) => FailureKind::Tool,
     };
-    let done = Box::new(Done { seconds: 0.0, report: None });
-    StepError::Failed { kind, message: chain(&error), done }
+    let done = Box::new(Done {
+        seconds: 0.0,
+        report: None,
+    });
+    StepError::Failed {
+        kind,
+        message: chain(&error),
+        done,
+    }
 }
 
 /// An error with all its causes in one line.
@@ -217,7 +268,10 @@ fn last_words(capture: &Capture) -> Option<String> {
         let _ = file.seek(SeekFrom::End(-LENGTH));
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes).split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = String::from_utf8_lossy(&bytes)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         (!text.is_empty()).then_some(text)
     };
     tail(&capture.stderr).or_else(|| tail(&capture.stdout))

@@ -13,7 +13,9 @@ use super::guest::{Capture, Guest};
 use super::steps::{Content, Done, ResolvedStep, StepError, Task, chain};
 use super::unit::{Keep, Report, UnitId};
 use crate::adapters::{self, Verdict};
-use crate::model::{Digest, Failure, FailureKind, Metric, MetricSpec, Name, Outcome, Step, StepRecord};
+use crate::model::{
+    Digest, Failure, FailureKind, Metric, MetricSpec, Name, Outcome, Step, StepRecord,
+};
 use crate::ports::PortError;
 
 /// A step with its texts filled in for every domain it is done on.
@@ -86,7 +88,11 @@ impl Place<'_> {
                     Err((found, message)) => {
                         course.metrics = found;
                         let step = rendered.step.name.clone();
-                        course.failure = Some(Failure { kind: FailureKind::Output, step, message });
+                        course.failure = Some(Failure {
+                            kind: FailureKind::Output,
+                            step,
+                            message,
+                        });
                     }
                 }
             }
@@ -98,12 +104,25 @@ impl Place<'_> {
     }
 
     /// Does one step on all its domains; gives back the loads that are over, in the domains' order.
-    async fn step(&self, number: usize, rendered: &Rendered, course: &mut Course) -> Result<Vec<Load>, EngineError> {
+    async fn step(
+        &self,
+        number: usize,
+        rendered: &Rendered,
+        course: &mut Course,
+    ) -> Result<Vec<Load>, EngineError> {
         let mut tasks = JoinSet::new();
         for (index, (domain, resolved)) in rendered.on.iter().enumerate() {
-            let site = self.sites.get(domain).ok_or_else(|| EngineError::NoTarget(domain.clone()))?;
+            let site = self
+                .sites
+                .get(domain)
+                .ok_or_else(|| EngineError::NoTarget(domain.clone()))?;
             let capture = self.capture(number, rendered, domain).map_err(archive)?;
-            if let ResolvedStep::File { to, content: Content::Rendered(bytes), .. } = resolved {
+            if let ResolvedStep::File {
+                to,
+                content: Content::Rendered(bytes),
+                ..
+            } = resolved
+            {
                 let digest = self.keep_rendered(domain, to, bytes).map_err(archive)?;
                 course.rendered.insert(format!("{domain}:{to}"), digest);
             }
@@ -114,7 +133,13 @@ impl Place<'_> {
             let task = Task {
                 guest: site.guest.clone(),
                 boot: site.boot.clone(),
-                unit: UnitId::new(keep, self.run, self.session, &format!("{}-{number}", self.label), domain),
+                unit: UnitId::new(
+                    keep,
+                    self.run,
+                    self.session,
+                    &format!("{}-{number}", self.label),
+                    domain,
+                ),
                 step: resolved.clone(),
                 timeout: rendered.step.timeout.0,
                 capture,
@@ -131,16 +156,33 @@ impl Place<'_> {
                 Ok(done) => done,
                 Err(StepError::Cancelled(cancelled)) => return Err(cancelled.into()),
                 Err(StepError::Task(error)) => return Err(error.into()),
-                Err(StepError::Failed { kind, message, done }) => {
-                    let message = if rendered.on.len() > 1 { format!("{domain}: {message}") } else { message };
-                    course.failure.get_or_insert(Failure { kind, step: rendered.step.name.clone(), message });
+                Err(StepError::Failed {
+                    kind,
+                    message,
+                    done,
+                }) => {
+                    let message = if rendered.on.len() > 1 {
+                        format!("{domain}: {message}")
+                    } else {
+                        message
+                    };
+                    course.failure.get_or_insert(Failure {
+                        kind,
+                        step: rendered.step.name.clone(),
+                        message,
+                    });
                     *done
                 }
             };
             if let (ResolvedStep::Load { adapter, .. }, Some(report)) = (resolved, &done.report) {
                 let capture = self.capture(number, rendered, domain).map_err(archive)?;
                 keep_timing(&capture, report).map_err(archive)?;
-                loads.push(Load { domain: domain.clone(), adapter: adapter.clone(), exit: report.exit, capture });
+                loads.push(Load {
+                    domain: domain.clone(),
+                    adapter: adapter.clone(),
+                    exit: report.exit,
+                    capture,
+                });
             }
             course.records.push(record(&rendered.step, domain, &done));
         }
@@ -149,8 +191,16 @@ impl Place<'_> {
 
     /// Where a step's output goes; the directory is made. A load's stands at the top, where people
     /// look for it, in a directory a domain when there are several.
-    fn capture(&self, number: usize, rendered: &Rendered, domain: &Name) -> std::io::Result<Capture> {
-        let is_load = rendered.on.iter().any(|(_, resolved)| matches!(resolved, ResolvedStep::Load { .. }));
+    fn capture(
+        &self,
+        number: usize,
+        rendered: &Rendered,
+        domain: &Name,
+    ) -> std::io::Result<Capture> {
+        let is_load = rendered
+            .on
+            .iter()
+            .any(|(_, resolved)| matches!(resolved, ResolvedStep::Load { .. }));
         let (directory, stem) = match (is_load, rendered.on.len()) {
             (true, 1) => (self.directory.to_owned(), None),
             (true, _) => (self.directory.join(domain.as_str()), None),
@@ -161,7 +211,10 @@ impl Place<'_> {
         };
         fs_err::create_dir_all(&directory)?;
         Ok(match stem {
-            None => Capture { stdout: directory.join("stdout"), stderr: directory.join("stderr") },
+            None => Capture {
+                stdout: directory.join("stdout"),
+                stderr: directory.join("stderr"),
+            },
             Some(domain) => Capture {
                 stdout: directory.join(format!("{domain}.out")),
                 stderr: directory.join(format!("{domain}.err")),
@@ -172,7 +225,11 @@ impl Place<'_> {
     fn keep_rendered(&self, domain: &Name, to: &str, bytes: &[u8]) -> std::io::Result<Digest> {
         let mut path = self.directory.join("rendered").join(domain.as_str());
         // A path on the guest never leads out of the attempt's directory.
-        path.extend(Path::new(to).components().filter(|part| matches!(part, Component::Normal(_))));
+        path.extend(
+            Path::new(to)
+                .components()
+                .filter(|part| matches!(part, Component::Normal(_))),
+        );
         if let Some(parent) = path.parent() {
             fs_err::create_dir_all(parent)?;
         }
@@ -195,7 +252,11 @@ fn measured(loads: &[Load], wanted: &[MetricSpec]) -> Result<Vec<Metric>, (Vec<M
     let mut found = Vec::new();
     let mut wrong = Vec::new();
     for load in loads {
-        let prefix = if loads.len() > 1 { format!("{}: ", load.domain) } else { String::new() };
+        let prefix = if loads.len() > 1 {
+            format!("{}: ", load.domain)
+        } else {
+            String::new()
+        };
         match read(load) {
             Ok(reading) => {
                 if let Verdict::Partial(why) = reading.verdict {
@@ -217,12 +278,21 @@ fn measured(loads: &[Load], wanted: &[MetricSpec]) -> Result<Vec<Metric>, (Vec<M
             }
         }
     }
-    if wrong.is_empty() { Ok(metrics) } else { Err((metrics, wrong.join("; "))) }
+    if wrong.is_empty() {
+        Ok(metrics)
+    } else {
+        Err((metrics, wrong.join("; ")))
+    }
 }
 
 fn read(load: &Load) -> Result<adapters::Reading, adapters::ReadError> {
     let open = |path: &PathBuf| fs_err::File::open(path).map(BufReader::new);
-    adapters::read_streams(&load.adapter, open(&load.capture.stdout)?, open(&load.capture.stderr)?, load.exit)
+    adapters::read_streams(
+        &load.adapter,
+        open(&load.capture.stdout)?,
+        open(&load.capture.stderr)?,
+        load.exit,
+    )
 }
 
 /// Metrics of a load on several domains: each under `domain/name`, and one under `name` for all.
@@ -233,9 +303,15 @@ fn together(found: &[(Name, Vec<Metric>)]) -> Vec<Metric> {
     let mut single = Vec::new();
     for (domain, metrics) in found {
         for metric in metrics {
-            single.push(Metric { name: format!("{domain}/{}", metric.name), ..metric.clone() });
+            single.push(Metric {
+                name: format!("{domain}/{}", metric.name),
+                ..metric.clone()
+            });
             let is_time = matches!(metric.unit.as_str(), "s" | "ms" | "us" | "ns" | "min");
-            let adds_up = matches!(metric.unit.as_str(), "" | "count" | "B" | "1/s" | "B/s" | "bit/s");
+            let adds_up = matches!(
+                metric.unit.as_str(),
+                "" | "count" | "B" | "1/s" | "B/s" | "bit/s"
+            );
             match all.iter_mut().find(|known| known.name == metric.name) {
                 Some(known) if known.unit != metric.unit => {}
                 Some(known) if adds_up => known.value += metric.value,
@@ -254,16 +330,30 @@ fn together(found: &[(Name, Vec<Metric>)]) -> Vec<Metric> {
 fn convert_to(metrics: &mut [Metric], spec: &MetricSpec) -> Result<(), String> {
     let Some(metric) = metrics.iter_mut().find(|metric| metric.name == spec.name) else {
         let names: Vec<_> = metrics.iter().map(|metric| metric.name.as_str()).collect();
-        return Err(format!("the load gave no metric {}; it gave {}", spec.name, names.join(", ")));
+        return Err(format!(
+            "the load gave no metric {}; it gave {}",
+            spec.name,
+            names.join(", ")
+        ));
     };
     let converted = adapters::convert(metric, &spec.unit);
-    *metric = converted.ok_or_else(|| format!("{} is in {:?}, not in {:?}", metric.name, metric.unit, spec.unit))?;
+    *metric = converted.ok_or_else(|| {
+        format!(
+            "{} is in {:?}, not in {:?}",
+            metric.name, metric.unit, spec.unit
+        )
+    })?;
     Ok(())
 }
 
 fn record(step: &Step, domain: &Name, done: &Done) -> StepRecord {
     let exit = done.report.as_ref().map(|report| report.exit);
-    StepRecord { step: step.name.clone(), domain: domain.clone(), seconds: done.seconds, exit }
+    StepRecord {
+        step: step.name.clone(),
+        domain: domain.clone(),
+        seconds: done.seconds,
+        exit,
+    }
 }
 
 /// Exit status and times of a load, beside its output.
@@ -274,14 +364,31 @@ fn keep_timing(capture: &Capture, report: &Report) -> std::io::Result<()> {
         "exit": report.exit,
         "why": report.why.word(),
     });
-    fs_err::write(capture.stdout.with_file_name("timing.json"), format!("{timing:#}\n"))?;
-    fs_err::write(capture.stdout.with_file_name("exit"), format!("{}\n", report.exit))
+    fs_err::write(
+        capture.stdout.with_file_name("timing.json"),
+        format!("{timing:#}\n"),
+    )?;
+    fs_err::write(
+        capture.stdout.with_file_name("exit"),
+        format!("{}\n", report.exit),
+    )
 }
 
 /// A step's name as part of a file name.
 fn file_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    name.chars().map(plain).take(40).collect::<String>().trim_matches('-').to_owned()
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    name.chars()
+        .map(plain)
+        .take(40)
+        .collect::<String>()
+        .trim_matches('-')
+        .to_owned()
 }
 
 fn archive(error: std::io::Error) -> EngineError {

@@ -26,7 +26,13 @@ impl UnitId {
             Keep::ForGood => "keep",
         };
         let text: String = format!("{class}.{run}.{session}.{place}.{domain}");
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+                c
+            } else {
+                '-'
+            }
+        };
         Self(text.chars().map(plain).collect())
     }
 }
@@ -123,21 +129,35 @@ impl<'a> Parts<'a> {
     fn of(output: &'a [u8]) -> Option<Self> {
         const MAGIC: &[u8] = b"labrig ";
         let starts_line = |at: usize| at == 0 || output[at - 1] == b'\n';
-        let start = (0..output.len()).find(|at| starts_line(*at) && output[*at..].starts_with(MAGIC))?;
+        let start =
+            (0..output.len()).find(|at| starts_line(*at) && output[*at..].starts_with(MAGIC))?;
         let answer = &output[start + MAGIC.len()..];
         let end = answer.windows(2).position(|pair| pair == b"\n\n")?;
         let mut lines = std::str::from_utf8(&answer[..end]).ok()?.lines();
         let title = lines.next()?;
-        let fields = lines.map(|line| line.split_once(' ').unwrap_or((line, ""))).collect();
-        Some(Self { title, fields, body: &answer[end + 2..] })
+        let fields = lines
+            .map(|line| line.split_once(' ').unwrap_or((line, "")))
+            .collect();
+        Some(Self {
+            title,
+            fields,
+            body: &answer[end + 2..],
+        })
     }
 
     fn field(&self, key: &str) -> Option<&'a str> {
-        self.fields.iter().find(|(known, _)| *known == key).map(|(_, value)| value.trim())
+        self.fields
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| value.trim())
     }
 
     fn all(&self, key: &str) -> Vec<String> {
-        self.fields.iter().filter(|(known, _)| *known == key).map(|(_, value)| (*value).to_owned()).collect()
+        self.fields
+            .iter()
+            .filter(|(known, _)| *known == key)
+            .map(|(_, value)| (*value).to_owned())
+            .collect()
     }
 }
 
@@ -210,8 +230,13 @@ mod tests {
     #[test]
     fn reads_a_report_after_a_greeting() {
         let output = [DONE.as_bytes(), b"\xff\0e"].concat();
-        let Some(Answer::Done(report)) = Answer::parse(&output) else { panic!("no report") };
-        assert_eq!((report.why, report.exit, report.started), (Why::Exit, 3, 1_796_127_305));
+        let Some(Answer::Done(report)) = Answer::parse(&output) else {
+            panic!("no report")
+        };
+        assert_eq!(
+            (report.why, report.exit, report.started),
+            (Why::Exit, 3, 1_796_127_305)
+        );
         assert!((report.seconds - 2.25).abs() < 1e-9);
         assert_eq!(report.inline.as_deref(), Some(&b"\xff\0e"[..]));
     }
@@ -222,14 +247,23 @@ mod tests {
         for length in 0..output.len() {
             assert_eq!(Answer::parse(&output[..length]), None, "cut at {length}");
         }
-        assert_eq!(Answer::parse(b"labrig unit running\n\n"), Some(Answer::Running));
+        assert_eq!(
+            Answer::parse(b"labrig unit running\n\n"),
+            Some(Answer::Running)
+        );
         assert_eq!(Answer::parse(b"sh: labrig unit running\n\n"), None);
         assert_eq!(Sweep::parse(b"labrig sweep\nboot x\nmarker 0\n"), None);
     }
 
     #[test]
     fn unit_names_are_safe_in_paths_and_patterns() {
-        let id = UnitId::new(Keep::UntilTrialEnds, "oltp/2026 *'", "s", "t1", &"db".parse().unwrap());
+        let id = UnitId::new(
+            Keep::UntilTrialEnds,
+            "oltp/2026 *'",
+            "s",
+            "t1",
+            &"db".parse().unwrap(),
+        );
         assert_eq!(id.to_string(), "trial.oltp-2026---.s.t1.db");
     }
 }

@@ -22,7 +22,12 @@ pub trait Hypervisor: Send + Sync {
     fn remove_network(&self, name: &str) -> Result<(), PortError>;
 
     /// Makes an empty qcow2 disk, or an overlay on `backing`. `size` none: as large as `backing`.
-    fn create_disk(&self, path: &Path, backing: Option<&Path>, size: Option<Bytes>) -> Result<(), PortError>;
+    fn create_disk(
+        &self,
+        path: &Path,
+        backing: Option<&Path>,
+        size: Option<Bytes>,
+    ) -> Result<(), PortError>;
 
     /// Writes a seed disk.
     fn write_seed(&self, path: &Path, content: &[u8]) -> Result<(), PortError>;

@@ -22,24 +22,47 @@ impl Bench {
             remote: Arc::new(FakeRemote([("db".to_owned(), Arc::clone(&fake))].into())),
             clock: FastClock::new(),
             cancel: Cancel::default(),
-            target: Target { domain: "db".parse().unwrap(), address: [127, 0, 0, 1].into() },
+            target: Target {
+                domain: "db".parse().unwrap(),
+                address: [127, 0, 0, 1].into(),
+            },
             base: fake.base(),
         };
         let boot = guest.sweep("setup").unwrap().boot;
-        Self { fake, guest, boot, output: tempfile::tempdir().unwrap() }
+        Self {
+            fake,
+            guest,
+            boot,
+            output: tempfile::tempdir().unwrap(),
+        }
     }
 
     fn unit(&self, place: &str) -> UnitId {
-        UnitId::new(Keep::UntilTrialEnds, "run", "session", place, &self.guest.target.domain)
+        UnitId::new(
+            Keep::UntilTrialEnds,
+            "run",
+            "session",
+            place,
+            &self.guest.target.domain,
+        )
     }
 
     fn capture(&self) -> Capture {
-        Capture { stdout: self.output.path().join("stdout"), stderr: self.output.path().join("stderr") }
+        Capture {
+            stdout: self.output.path().join("stdout"),
+            stderr: self.output.path().join("stderr"),
+        }
     }
 
     fn run(&self, place: &str, command: &str, deadline: u64) -> Result<Report, GuestError> {
         let deadline = Duration::from_secs(deadline);
-        self.guest.run(&self.unit(place), command, deadline, &self.boot, &self.capture())
+        self.guest.run(
+            &self.unit(place),
+            command,
+            deadline,
+            &self.boot,
+            &self.capture(),
+        )
     }
 
     fn stdout(&self) -> Vec<u8> {
@@ -59,10 +82,24 @@ impl Bench {
 fn keeps_every_byte_and_the_exit_status() {
     for shell in Shell::ALL {
         let bench = Bench::new(shell);
-        let report = bench.run("1", r#"printf 'a\000\377\n\nb'; echo "it's" >&2; exit 3"#, 30).unwrap();
-        assert_eq!((report.why, report.exit, report.left.as_str()), (Why::Exit, 3, ""), "{shell:?}");
+        let report = bench
+            .run(
+                "1",
+                r#"printf 'a\000\377\n\nb'; echo "it's" >&2; exit 3"#,
+                30,
+            )
+            .unwrap();
+        assert_eq!(
+            (report.why, report.exit, report.left.as_str()),
+            (Why::Exit, 3, ""),
+            "{shell:?}"
+        );
         assert_eq!(bench.stdout(), b"a\0\xff\n\nb", "{shell:?}");
-        assert_eq!(fs::read(bench.capture().stderr).unwrap(), b"it's\n", "{shell:?}");
+        assert_eq!(
+            fs::read(bench.capture().stderr).unwrap(),
+            b"it's\n",
+            "{shell:?}"
+        );
 
         let signal = bench.run("2", "kill -KILL $$", 30).unwrap();
         assert_eq!((signal.why, signal.exit), (Why::Exit, 137), "{shell:?}");
@@ -81,12 +118,23 @@ fn commands_see_a_utf8_locale_and_no_input() {
 #[test]
 fn a_unit_starts_once_however_the_connection_breaks() {
     for shell in Shell::ALL {
-        for fault in [Fault::DropBefore, Fault::DropAfter, Fault::DropDuring, Fault::DropInput] {
+        for fault in [
+            Fault::DropBefore,
+            Fault::DropAfter,
+            Fault::DropDuring,
+            Fault::DropInput,
+        ] {
             let bench = Bench::new(shell);
             for _ in 0..2 {
                 bench.fake.fault("'run'", fault);
             }
-            let report = bench.run("1", "echo started >>$GUEST/starts; sleep 0.5; printf done", 30).unwrap();
+            let report = bench
+                .run(
+                    "1",
+                    "echo started >>$GUEST/starts; sleep 0.5; printf done",
+                    30,
+                )
+                .unwrap();
             assert_eq!(report.exit, 0, "{shell:?} {fault:?}");
             assert_eq!(bench.stdout(), b"done", "{shell:?} {fault:?}");
             let starts = fs::read_to_string(bench.fake.path("starts")).unwrap();
@@ -108,9 +156,14 @@ fn the_runner_is_put_on_a_guest_once() {
 fn the_deadline_ends_the_whole_tree() {
     for shell in Shell::ALL {
         let bench = Bench::new(shell);
-        let forked = "(setsid sh -c 'echo $$ >$GUEST/forked; exec sleep 300' &); echo begun; sleep 300";
+        let forked =
+            "(setsid sh -c 'echo $$ >$GUEST/forked; exec sleep 300' &); echo begun; sleep 300";
         let report = bench.run("1", forked, 1).unwrap();
-        assert_eq!((report.why, report.left.as_str()), (Why::Timeout, ""), "{shell:?}");
+        assert_eq!(
+            (report.why, report.left.as_str()),
+            (Why::Timeout, ""),
+            "{shell:?}"
+        );
         assert!(report.seconds >= 1.0, "{shell:?}: {}", report.seconds);
         assert_eq!(bench.stdout(), b"begun\n", "{shell:?}");
         assert!(!bench.lives("forked"), "{shell:?}");
@@ -120,7 +173,13 @@ fn the_deadline_ends_the_whole_tree() {
 #[test]
 fn the_deadline_ends_what_ignores_term() {
     let bench = Bench::new(Shell::Dash);
-    let report = bench.run("1", "trap '' TERM; echo $$ >$GUEST/deaf; sleep 300 & sleep 301; sleep 302", 1).unwrap();
+    let report = bench
+        .run(
+            "1",
+            "trap '' TERM; echo $$ >$GUEST/deaf; sleep 300 & sleep 301; sleep 302",
+            1,
+        )
+        .unwrap();
     assert_eq!((report.why, report.exit), (Why::Timeout, 137));
     assert!(!bench.lives("deaf"));
 }
@@ -134,13 +193,19 @@ fn the_deadline_holds_without_labrig() {
         let length = command.len().to_string();
         bench.fake.fault("'run'", Fault::DropDuring);
         let arguments = ["run", &directory, "1", "30", &length, &bench.boot];
-        let error = bench.guest.call_once(&arguments, command.as_bytes(), ANSWER).unwrap_err();
+        let error = bench
+            .guest
+            .call_once(&arguments, command.as_bytes(), ANSWER)
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Connection);
         assert!(bench.lives("alone"), "{shell:?}");
         // Nobody asks for the unit any more; its report appears all the same.
         let begun = Instant::now();
         while !Path::new(&directory).join("done").exists() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{shell:?}: the deadline did not hold");
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{shell:?}: the deadline did not hold"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         assert!(!bench.lives("alone"), "{shell:?}");
@@ -152,7 +217,11 @@ fn a_stopped_unit_ends_or_never_starts() {
     for shell in Shell::ALL {
         let bench = Bench::new(shell);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| bench.run("1", "echo $$ >$GUEST/begun; sleep 300", 300).unwrap());
+            let waiting = scope.spawn(|| {
+                bench
+                    .run("1", "echo $$ >$GUEST/begun; sleep 300", 300)
+                    .unwrap()
+            });
             while !bench.fake.path("begun").exists() {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -162,7 +231,11 @@ fn a_stopped_unit_ends_or_never_starts() {
         assert!(!bench.lives("begun"), "{shell:?}");
 
         bench.guest.stop(&bench.unit("2")).unwrap();
-        assert_eq!(bench.run("2", "touch $GUEST/never", 30).unwrap().why, Why::Stopped, "{shell:?}");
+        assert_eq!(
+            bench.run("2", "touch $GUEST/never", 30).unwrap().why,
+            Why::Stopped,
+            "{shell:?}"
+        );
         assert!(!bench.fake.path("never").exists(), "{shell:?}");
     }
 }
@@ -172,18 +245,44 @@ fn a_sweep_ends_what_trials_left_and_keeps_what_stays() {
     for shell in Shell::ALL {
         let bench = Bench::new(shell);
         bench.run("1", "sh -c 'echo $$ >$GUEST/left; exec sleep 300' & until [ -s $GUEST/left ]; do :; done", 30).unwrap();
-        let kept = UnitId::new(Keep::ForGood, "run", "session", "setup", &bench.guest.target.domain);
+        let kept = UnitId::new(
+            Keep::ForGood,
+            "run",
+            "session",
+            "setup",
+            &bench.guest.target.domain,
+        );
         let server = "sh -c 'echo $$ >$GUEST/server; exec sleep 20' & until [ -s $GUEST/server ]; do :; done";
-        bench.guest.run(&kept, server, Duration::from_secs(30), &bench.boot, &bench.capture()).unwrap();
+        bench
+            .guest
+            .run(
+                &kept,
+                server,
+                Duration::from_secs(30),
+                &bench.boot,
+                &bench.capture(),
+            )
+            .unwrap();
         bench.guest.mark("setup").unwrap();
 
         let sweep = bench.guest.sweep("setup").unwrap();
         assert!(sweep.quiet && sweep.marker, "{shell:?}");
         assert_eq!(sweep.ended.len(), 1, "{shell:?}: {:?}", sweep.ended);
-        assert!(sweep.ended[0].ends_with(" sleep"), "{shell:?}: {:?}", sweep.ended);
+        assert!(
+            sweep.ended[0].ends_with(" sleep"),
+            "{shell:?}: {:?}",
+            sweep.ended
+        );
         assert!(!bench.lives("left") && bench.lives("server"), "{shell:?}");
-        assert!(!Path::new(&bench.guest.units_directory()).exists(), "{shell:?}");
-        assert_eq!(bench.guest.sweep("other").unwrap().ended, Vec::<String>::new(), "{shell:?}");
+        assert!(
+            !Path::new(&bench.guest.units_directory()).exists(),
+            "{shell:?}"
+        );
+        assert_eq!(
+            bench.guest.sweep("other").unwrap().ended,
+            Vec::<String>::new(),
+            "{shell:?}"
+        );
         assert!(!bench.guest.sweep("other").unwrap().marker, "{shell:?}");
         bench.guest.stop(&kept).unwrap();
     }
@@ -198,7 +297,10 @@ fn a_sweep_ends_units_of_a_labrig_that_was_killed() {
         let length = command.len().to_string();
         bench.fake.fault("'run'", Fault::DropDuring);
         let arguments = ["run", &directory, "300", "300", &length, &bench.boot];
-        bench.guest.call_once(&arguments, command.as_bytes(), ANSWER).unwrap_err();
+        bench
+            .guest
+            .call_once(&arguments, command.as_bytes(), ANSWER)
+            .unwrap_err();
         assert!(bench.lives("load"), "{shell:?}");
 
         let sweep = bench.guest.sweep("setup").unwrap();
@@ -210,7 +312,10 @@ fn a_sweep_ends_units_of_a_labrig_that_was_killed() {
 #[test]
 fn nothing_starts_in_another_boot() {
     for shell in Shell::ALL {
-        let bench = Bench { boot: "11111111-2222-3333-4444-555555555555".to_owned(), ..Bench::new(shell) };
+        let bench = Bench {
+            boot: "11111111-2222-3333-4444-555555555555".to_owned(),
+            ..Bench::new(shell)
+        };
         let error = bench.run("1", "touch $GUEST/never", 30).unwrap_err();
         assert!(matches!(error, GuestError::Rebooted), "{shell:?}: {error}");
         assert!(!bench.fake.path("never").exists(), "{shell:?}");
@@ -222,7 +327,8 @@ fn a_killed_supervisor_is_noticed() {
     for shell in Shell::ALL {
         let bench = Bench::new(shell);
         // The command's parent is the supervisor's other half, whose parent is the supervisor.
-        let command = "read -r _ _ _ supervisor _ </proc/$PPID/stat; kill -KILL $supervisor; exec sleep 300";
+        let command =
+            "read -r _ _ _ supervisor _ </proc/$PPID/stat; kill -KILL $supervisor; exec sleep 300";
         let error = bench.run("1", command, 300).unwrap_err();
         assert!(matches!(error, GuestError::Lost), "{shell:?}: {error}");
         assert!(bench.guest.sweep("setup").unwrap().quiet, "{shell:?}");
@@ -234,10 +340,23 @@ fn much_output_is_fetched_whole_over_a_breaking_connection() {
     for shell in Shell::ALL {
         let bench = Bench::new(shell);
         bench.fake.fault("head -c", Fault::DropDuring);
-        let report = bench.run("1", "head -c 3000000 /dev/urandom | tee $GUEST/copy; echo few >&2", 30).unwrap();
+        let report = bench
+            .run(
+                "1",
+                "head -c 3000000 /dev/urandom | tee $GUEST/copy; echo few >&2",
+                30,
+            )
+            .unwrap();
         assert_eq!((report.stdout, report.stderr), (3_000_000, 4), "{shell:?}");
-        assert!(bench.stdout() == fs::read(bench.fake.path("copy")).unwrap(), "{shell:?}");
-        assert_eq!(fs::read(bench.capture().stderr).unwrap(), b"few\n", "{shell:?}");
+        assert!(
+            bench.stdout() == fs::read(bench.fake.path("copy")).unwrap(),
+            "{shell:?}"
+        );
+        assert_eq!(
+            fs::read(bench.capture().stderr).unwrap(),
+            b"few\n",
+            "{shell:?}"
+        );
     }
 }
 
@@ -261,12 +380,23 @@ fn files_arrive_whole_with_their_mode() {
             let put = bench.guest.put(to, mode, &mut &bytes[..], length as u64);
             // A torn part is refused by the runner; the caller puts the file again from its start.
             if fault == Some(Fault::DropInput) && put.is_err() {
-                bench.guest.put(to, mode, &mut &bytes[..], length as u64).unwrap();
+                bench
+                    .guest
+                    .put(to, mode, &mut &bytes[..], length as u64)
+                    .unwrap();
             }
             assert!(fs::read(&place).unwrap() == bytes, "{shell:?} {length}");
-            assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, mode, "{shell:?} {length}");
+            assert_eq!(
+                fs::metadata(&place).unwrap().permissions().mode() & 0o7777,
+                mode,
+                "{shell:?} {length}"
+            );
             let beside: Vec<_> = fs::read_dir(place.parent().unwrap()).unwrap().collect();
-            assert_eq!(beside.len(), 1, "{shell:?} {length}: nothing half-made is left");
+            assert_eq!(
+                beside.len(),
+                1,
+                "{shell:?} {length}: nothing half-made is left"
+            );
         }
     }
 }
@@ -278,7 +408,10 @@ fn gives_up_when_the_guest_stays_away() {
         bench.fake.fault("'run'", Fault::DropBefore);
     }
     let error = bench.run("1", "true", 30).unwrap_err();
-    assert!(matches!(&error, GuestError::Port(cause) if cause.kind == ErrorKind::Connection), "{error}");
+    assert!(
+        matches!(&error, GuestError::Port(cause) if cause.kind == ErrorKind::Connection),
+        "{error}"
+    );
     let tries = bench.fake.calls("'run'");
     assert!((30..=62).contains(&tries), "{tries} tries in a minute");
 }
