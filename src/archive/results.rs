@@ -1,6 +1,6 @@
 //! What a run gave: the common ground of index, comparison and reports.
 
-use crate::model::{Outcome, Playbook, Trial};
+use crate::model::{Factor, Level, Name, Outcome, Playbook, Trial};
 
 /// A run's trials with their committed attempts.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +11,35 @@ pub struct Results {
     pub trials: Vec<(Trial, Vec<Outcome>)>,
 }
 
+/// All trials with the same levels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell<'r> {
+    /// The level of each factor.
+    pub levels: &'r [(Name, Level)],
+    /// Its trials in the run's order, with their committed attempts.
+    pub trials: Vec<(&'r Trial, &'r [Outcome])>,
+}
+
 impl Results {
+    /// The cells of the design, in the order of the playbook's levels, the last factor fastest.
+    pub fn cells(&self) -> Vec<Cell<'_>> {
+        let mut cells: Vec<Cell<'_>> = Vec::new();
+        for (trial, outcomes) in &self.trials {
+            let entry = (trial, outcomes.as_slice());
+            match cells.iter_mut().find(|cell| cell.levels == trial.levels) {
+                Some(cell) => cell.trials.push(entry),
+                None => cells.push(Cell { levels: &trial.levels, trials: vec![entry] }),
+            }
+        }
+        let position = |cell: &Cell<'_>, factor: &Factor| {
+            let level = cell.trials.first().and_then(|(trial, _)| trial.level(factor));
+            factor.levels.iter().position(|known| Some(known) == level)
+        };
+        let factors = &self.playbook.factors;
+        cells.sort_by_cached_key(|cell| factors.iter().map(|f| position(cell, f)).collect::<Vec<_>>());
+        cells
+    }
+
     /// The attempt of a trial that counts: its first good one. Which one is taken does not depend
     /// on what it measured.
     pub fn good(outcomes: &[Outcome]) -> Option<&Outcome> {
@@ -34,5 +62,17 @@ impl Results {
     /// How many trials were not tried yet.
     pub fn untried(&self) -> usize {
         self.trials.iter().filter(|(_, outcomes)| outcomes.is_empty()).count()
+    }
+}
+
+impl<'r> Cell<'r> {
+    /// The attempts that count, one per trial at most, in the run's order.
+    pub fn good(&self) -> impl Iterator<Item = &'r Outcome> {
+        self.trials.iter().filter_map(|(_, outcomes)| Results::good(outcomes))
+    }
+
+    /// The levels in one line.
+    pub fn label(&self) -> String {
+        self.trials.first().map(|(trial, _)| trial.label()).unwrap_or_default()
     }
 }
