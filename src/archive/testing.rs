@@ -158,10 +158,11 @@ pub(crate) fn bad(attempt: u32, message: &str) -> Outcome {
     }
 }
 
-/// Results with one value of `tps` and `p95` = 1000/tps per trial, by level and block.
+/// Results with one value of `tps` and `p95` = 1000/tps per trial, by level and block. Where there
+/// is no value the trial was not tried.
 pub(crate) fn results(cells: &[(i64, &[f64])]) -> Results {
     let levels: Vec<_> = cells.iter().map(|(level, _)| Level::Int(*level)).collect();
-    let repetitions = cells.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let repetitions = cells.iter().map(|(_, values)| values.len()).max().unwrap_or(0).max(1);
     let playbook = playbook(&levels, u32::try_from(repetitions).unwrap());
     let trials = trials(&playbook)
         .into_iter()
