@@ -58,40 +58,16 @@ fn compare_cell(first: &Cell<'_>, second: &Cell<'_>, playbook: &Playbook) -> Cel
     }
 }
 
-/// The values of a metric in a cell.
-struct Sample {
-    values: Vec<f64>,
-    /// A unit that is not the metric's, if a value has one.
-    other_unit: Option<String>,
-    planned: usize,
-}
-
-impl Sample {
-    fn of(cell: &Cell<'_>, metric: &MetricSpec) -> Self {
-        let mut sample = Self { values: Vec::new(), other_unit: None, planned: cell.trials.len() };
-        for found in cell.good().filter_map(|o| o.metrics.iter().find(|m| m.name == metric.name)) {
-            if found.unit == metric.unit {
-                sample.values.push(found.value);
-            } else {
-                sample.other_unit = Some(found.unit.clone());
-            }
-        }
-        sample
-    }
-
-    fn counts(&self) -> Counts {
-        Counts { planned: self.planned, values: self.values.len(), median: stats::median(&self.values) }
-    }
+fn counts(cell: &Cell<'_>, values: &[f64]) -> Counts {
+    Counts { planned: cell.trials.len(), values: values.len(), median: stats::median(values) }
 }
 
 /// Compares up to the point where the other cells matter: the verdict is not yet `differs`.
 fn compare_metric(first: &Cell<'_>, second: &Cell<'_>, metric: &MetricSpec, margin: f64) -> MetricComparison {
-    let (first, second) = (Sample::of(first, metric), Sample::of(second, metric));
-    let unit = first.other_unit.as_ref().or(second.other_unit.as_ref());
-    let ratio = match (unit, Ratio::new(&first.values, &second.values)) {
-        (Some(unit), _) => Err(format!("values in {unit:?} and in {:?} cannot be compared", metric.unit)),
-        (None, Err(error)) => Err(error.to_string()),
-        (None, Ok(ratio)) => Ok(ratio),
+    let (before, after) = (first.values(metric), second.values(metric));
+    let ratio = match (&before, &after) {
+        (Ok(before), Ok(after)) => Ratio::new(before, after).map_err(|error| error.to_string()),
+        (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
     };
     let (ratio, verdict) = match ratio {
         Err(why) => (None, Verdict::Inconclusive { why }),
@@ -113,8 +89,8 @@ fn compare_metric(first: &Cell<'_>, second: &Cell<'_>, metric: &MetricSpec, marg
     };
     MetricComparison {
         metric: metric.clone(),
-        first: first.counts(),
-        second: second.counts(),
+        first: counts(first, &before.unwrap_or_default()),
+        second: counts(second, &after.unwrap_or_default()),
         ratio,
         verdict,
     }

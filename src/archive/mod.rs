@@ -28,6 +28,6 @@ pub use journal::{Entry, Journal};
 pub use list::{RunState, RunSummary, list};
 pub use lock::{Difference, DifferenceKind, Lock};
 pub use manifest::{DerivedFrom, Format, Manifest, Tool};
-pub use results::{Cell, Results};
+pub use results::{Cell, OtherUnit, Results};
 pub use run_dir::RunDir;
 pub use writer::Writer;

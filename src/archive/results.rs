@@ -1,6 +1,6 @@
 //! What a run gave: the common ground of index, comparison and reports.
 
-use crate::model::{Factor, Level, Name, Outcome, Playbook, Trial};
+use crate::model::{Factor, Level, MetricSpec, Name, Outcome, Playbook, Trial};
 
 /// A run's trials with their committed attempts.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,16 @@ pub struct Results {
     pub playbook: Playbook,
     /// Every planned trial in the run's order, with its committed attempts by number.
     pub trials: Vec<(Trial, Vec<Outcome>)>,
+}
+
+/// A value in another unit than its metric should have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there are values in {found:?} where {wanted:?} is asked for")]
+pub struct OtherUnit {
+    /// The unit a value has.
+    pub found: String,
+    /// The metric's unit.
+    pub wanted: String,
 }
 
 /// All trials with the same levels.
@@ -69,6 +79,20 @@ impl<'r> Cell<'r> {
     /// The attempts that count, one per trial at most, in the run's order.
     pub fn good(&self) -> impl Iterator<Item = &'r Outcome> {
         self.trials.iter().filter_map(|(_, outcomes)| Results::good(outcomes))
+    }
+
+    /// The values of a metric in the attempts that count, in the run's order.
+    ///
+    /// # Errors
+    /// When one has another unit than the metric should have.
+    pub fn values(&self, metric: &MetricSpec) -> Result<Vec<f64>, OtherUnit> {
+        self.good()
+            .filter_map(|outcome| outcome.metrics.iter().find(|found| found.name == metric.name))
+            .map(|found| {
+                let other = || OtherUnit { found: found.unit.clone(), wanted: metric.unit.clone() };
+                if found.unit == metric.unit { Ok(found.value) } else { Err(other()) }
+            })
+            .collect()
     }
 
     /// The levels in one line.

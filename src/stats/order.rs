@@ -56,16 +56,22 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<MedianInterval> {
     })
 }
 
-/// The smallest number of values whose range covers the true median with `level` (below 1): from
-/// 1 − 2^(1−n) ≥ level. It is 6 for 95 %.
-pub fn repetitions_for_median(level: f64) -> u32 {
-    (1..64).find(|n| 1.0 - 2_f64.powi(1 - *n as i32) >= level).unwrap_or(64)
+/// The probability that the range of `n` values, `[min, max]`, holds the true median: 1 − 2^(1−n),
+/// and 0 of nothing.
+pub fn range_coverage(n: usize) -> f64 {
+    if n == 0 { 0.0 } else { 1.0 - 2.0 * 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX)) }
+}
+
+/// The smallest number of values whose range holds the true median with `level` (below 1). It is 6
+/// for 95 %.
+pub fn repetitions_for_median(level: f64) -> usize {
+    (1..64).find(|n| range_coverage(*n) >= level).unwrap_or(64)
 }
 
 /// The probability that the true median lies between the order statistics that are left when `k`
 /// values are dropped at either end.
 fn coverage(n: usize, k: usize) -> f64 {
-    // ½ is a probability, so there is always a distribution.
+    // ½ is a probability: there is always a distribution.
     Binomial::new(0.5, n as u64).map_or(0.0, |b| (1.0 - 2.0 * b.cdf(k as u64)).max(0.0))
 }
 
@@ -126,5 +132,7 @@ mod tests {
         assert_eq!(repetitions_for_median(0.95), 6);
         assert_eq!(repetitions_for_median(0.99), 8);
         assert_eq!(repetitions_for_median(0.0), 1);
+        assert_eq!(range_coverage(6), 0.96875);
+        assert_eq!(range_coverage(0), 0.0);
     }
 }
