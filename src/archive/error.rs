@@ -49,6 +49,12 @@ pub enum ArchiveError {
         #[source]
         source: serde_json::Error,
     },
+    /// A value would come back as another one, or not at all: JSON has no NaN, say.
+    #[error("{what} cannot be archived: it would not read back the same")]
+    Unfaithful {
+        /// The value.
+        what: String,
+    },
     /// A journal has damage other than a torn last line.
     #[error("{}:{line}: the journal is damaged: {why}", file.display())]
     Journal {
@@ -136,6 +142,7 @@ impl ArchiveError {
             Self::LockRoot { .. } | Self::Journal { .. } | Self::Json { .. } => {
                 Some("something else than labrig changed it: restore it from a copy".to_owned())
             }
+            Self::Unfaithful { .. } => Some("numbers must be finite".to_owned()),
             _ => None,
         }
     }

@@ -118,8 +118,11 @@ impl JournalWriter {
     /// Appends a line. It is durable after [`Self::sync`].
     pub fn append(&mut self, at: Timestamp, event: &Event) -> Result<(), ArchiveError> {
         let entry = Entry { at, seq: self.next, event: event.clone() };
-        let line = format_line(&entry)
-            .map_err(|source| ArchiveError::Encode { what: "an event".to_owned(), source })?;
+        let what = || "an event".to_owned();
+        let line = format_line(&entry).map_err(|source| ArchiveError::Encode { what: what(), source })?;
+        if !parse_line(line.trim_end().as_bytes()).is_ok_and(|read| read == entry) {
+            return Err(ArchiveError::Unfaithful { what: what() });
+        }
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             return Err(self.undo(error));
         }
@@ -161,17 +164,15 @@ mod tests {
         (directory, path)
     }
 
+    fn step(entry: &Entry) -> &str {
+        match &entry.event {
+            Event::StepStarted { step, .. } => step,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn steps(journal: &Journal) -> Vec<&str> {
-        let step = |entry: &'_ Entry| matches!(entry.event, Event::StepStarted { .. });
-        assert!(journal.entries.iter().all(step));
-        journal
-            .entries
-            .iter()
-            .map(|entry| match &entry.event {
-                Event::StepStarted { step, .. } => step.as_str(),
-                _ => "",
-            })
-            .collect()
+        journal.entries.iter().map(step).collect()
     }
 
     #[test]
@@ -235,6 +236,16 @@ mod tests {
                 other => panic!("{other:?} for {text}"),
             }
         }
+    }
+
+    #[test]
+    fn an_event_that_would_not_read_back_is_refused() {
+        let (_directory, path) = journal_of(&["one"]);
+        let (mut writer, _) = JournalWriter::open(path.clone()).unwrap();
+        let error = writer.append(Timestamp::UNIX_EPOCH, &Event::PlanDone { seconds: f64::NAN }).unwrap_err();
+        assert!(matches!(error, ArchiveError::Unfaithful { .. }));
+        writer.append(Timestamp::UNIX_EPOCH, &event("two")).unwrap();
+        assert_eq!(steps(&Journal::read(&path).unwrap()), ["one", "two"]);
     }
 
     #[test]

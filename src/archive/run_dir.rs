@@ -302,10 +302,18 @@ pub(super) fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, ArchiveEr
     serde_json::from_slice(&bytes).map_err(ArchiveError::json(file))
 }
 
-/// Writes a new JSON file for people and programs: indented, with a last line end.
-pub(super) fn write_json(file: &Path, value: &impl Serialize) -> Result<(), ArchiveError> {
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|source| ArchiveError::Encode { what: file.display().to_string(), source })?;
+/// Writes a new JSON file for people and programs: indented, with a last line end. A value that would
+/// not read back the same is refused now, not when it is needed.
+pub(super) fn write_json<T>(file: &Path, value: &T) -> Result<(), ArchiveError>
+where
+    T: Serialize + DeserializeOwned + PartialEq,
+{
+    let what = || file.display().to_string();
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|source| ArchiveError::Encode { what: what(), source })?;
+    if !serde_json::from_slice::<T>(&bytes).is_ok_and(|read| read == *value) {
+        return Err(ArchiveError::Unfaithful { what: what() });
+    }
     bytes.push(b'\n');
     durable::write_new(file, &bytes).map_err(ArchiveError::io("write the archive"))
 }
