@@ -18,8 +18,12 @@ use crate::stats::{self, Ratio};
 /// every single one of them (an intersection-union test: Berger, Technometrics 24 (1982)).
 pub fn compare(first: &Results, second: &Results, playbook: &Playbook) -> Comparison {
     let (ours, theirs) = (first.cells(), second.cells());
-    let partner = |cell: &Cell<'_>, others: &[Cell<'_>]| others.iter().position(|o| o.levels == cell.levels);
-    let only_in = |cell: &Cell<'_>, side| OnlyIn { label: cell.label(), side };
+    let partner =
+        |cell: &Cell<'_>, others: &[Cell<'_>]| others.iter().position(|o| o.levels == cell.levels);
+    let only_in = |cell: &Cell<'_>, side| OnlyIn {
+        label: cell.label(),
+        side,
+    };
 
     let mut cells = Vec::new();
     let mut missing = Vec::new();
@@ -33,7 +37,10 @@ pub fn compare(first: &Results, second: &Results, playbook: &Playbook) -> Compar
     missing.extend(strangers.map(|cell| only_in(cell, Side::Second)));
 
     for metric in 0..playbook.metrics.len() {
-        settle(cells.iter_mut().map(|cell| &mut cell.metrics[metric]), playbook.margin);
+        settle(
+            cells.iter_mut().map(|cell| &mut cell.metrics[metric]),
+            playbook.margin,
+        );
     }
     let primary = playbook.metrics.iter().position(|metric| metric.primary);
     let overall = overall(&cells, &missing, primary, playbook.margin);
@@ -59,11 +66,20 @@ fn compare_cell(first: &Cell<'_>, second: &Cell<'_>, playbook: &Playbook) -> Cel
 }
 
 fn counts(cell: &Cell<'_>, values: &[f64]) -> Counts {
-    Counts { planned: cell.trials.len(), values: values.len(), median: stats::median(values) }
+    Counts {
+        planned: cell.trials.len(),
+        values: values.len(),
+        median: stats::median(values),
+    }
 }
 
 /// Compares up to the point where the other cells matter: the verdict is not yet `differs`.
-fn compare_metric(first: &Cell<'_>, second: &Cell<'_>, metric: &MetricSpec, margin: f64) -> MetricComparison {
+fn compare_metric(
+    first: &Cell<'_>,
+    second: &Cell<'_>,
+    metric: &MetricSpec,
+    margin: f64,
+) -> MetricComparison {
     let (before, after) = (first.values(metric), second.values(metric));
     let ratio = match (&before, &after) {
         (Ok(before), Ok(after)) => Ratio::new(before, after).map_err(|error| error.to_string()),
@@ -99,10 +115,15 @@ fn compare_metric(first: &Cell<'_>, second: &Cell<'_>, metric: &MetricSpec, marg
 /// Corrects the p-values of one metric over its cells and decides what is open.
 fn settle<'c>(cells: impl Iterator<Item = &'c mut MetricComparison>, margin: f64) {
     let mut tested: Vec<_> = cells.filter(|cell| cell.ratio.is_some()).collect();
-    let p_values: Vec<_> = tested.iter().filter_map(|cell| cell.ratio.map(|r| r.p_beyond)).collect();
+    let p_values: Vec<_> = tested
+        .iter()
+        .filter_map(|cell| cell.ratio.map(|r| r.p_beyond))
+        .collect();
     let family = p_values.len();
     for (cell, p) in tested.iter_mut().zip(stats::holm(&p_values)) {
-        let Some(ratio) = &mut cell.ratio else { continue };
+        let Some(ratio) = &mut cell.ratio else {
+            continue;
+        };
         ratio.p_beyond = p;
         if matches!(cell.verdict, Verdict::Reproduced { .. }) {
             continue;
@@ -110,7 +131,9 @@ fn settle<'c>(cells: impl Iterator<Item = &'c mut MetricComparison>, margin: f64
         cell.verdict = if p <= ALPHA {
             Verdict::Differs
         } else {
-            Verdict::Inconclusive { why: open_question(ratio, margin, family) }
+            Verdict::Inconclusive {
+                why: open_question(ratio, margin, family),
+            }
         };
     }
 }
@@ -121,22 +144,39 @@ fn open_question(ratio: &RatioEstimate, margin: f64, family: usize) -> String {
     if ratio.high < low || ratio.low > high {
         // The interval is beyond, the test that counts is not.
         let p = ratio.p_beyond;
-        return format!("beyond the margin, but p = {p:.2} over {family} cells: more repetitions are needed");
+        return format!(
+            "beyond the margin, but p = {p:.2} over {family} cells: more repetitions are needed"
+        );
     }
     let percent = percent(margin);
     match (ratio.low < low, ratio.high > high) {
-        (true, true) => "the interval is wider than the margin: more repetitions are needed".to_owned(),
-        (true, false) => format!("it may be more than {percent} lower: more repetitions are needed"),
+        (true, true) => {
+            "the interval is wider than the margin: more repetitions are needed".to_owned()
+        }
+        (true, false) => {
+            format!("it may be more than {percent} lower: more repetitions are needed")
+        }
         _ => format!("it may be more than {percent} higher: more repetitions are needed"),
     }
 }
 
-fn overall(cells: &[CellComparison], missing: &[OnlyIn], primary: Option<usize>, margin: f64) -> Overall {
+fn overall(
+    cells: &[CellComparison],
+    missing: &[OnlyIn],
+    primary: Option<usize>,
+    margin: f64,
+) -> Overall {
     let inconclusive = |why: String| Overall::Inconclusive { why };
-    let Some(primary) = primary else { return inconclusive("the playbook has no primary metric".to_owned()) };
+    let Some(primary) = primary else {
+        return inconclusive("the playbook has no primary metric".to_owned());
+    };
     let labels = |wanted: fn(&Verdict) -> bool| -> Vec<String> {
         let of = |cell: &&CellComparison| wanted(&cell.metrics[primary].verdict);
-        cells.iter().filter(of).map(|cell| cell.label.clone()).collect()
+        cells
+            .iter()
+            .filter(of)
+            .map(|cell| cell.label.clone())
+            .collect()
     };
     let differ = labels(|verdict| matches!(verdict, Verdict::Differs));
     if !differ.is_empty() {
@@ -144,7 +184,11 @@ fn overall(cells: &[CellComparison], missing: &[OnlyIn], primary: Option<usize>,
     }
     let open = labels(|verdict| matches!(verdict, Verdict::Inconclusive { .. }));
     if !open.is_empty() {
-        return inconclusive(format!("{} of {} cells are inconclusive", open.len(), cells.len()));
+        return inconclusive(format!(
+            "{} of {} cells are inconclusive",
+            open.len(),
+            cells.len()
+        ));
     }
     if !missing.is_empty() {
         return inconclusive(format!("{} cells are in one run only", missing.len()));
@@ -163,7 +207,11 @@ mod tests {
     use crate::archive::testing::{bad, results};
 
     fn words(comparison: &Comparison) -> Vec<(String, &'static str)> {
-        comparison.cells.iter().map(|cell| (cell.label.clone(), cell.metrics[0].verdict.word())).collect()
+        comparison
+            .cells
+            .iter()
+            .map(|cell| (cell.label.clone(), cell.metrics[0].verdict.word()))
+            .collect()
     }
 
     fn why(comparison: &Comparison, metric: usize) -> &str {
@@ -187,7 +235,10 @@ mod tests {
         assert_eq!(comparison.overall, Overall::Reproduced { margin: 0.1 });
         let tps = &comparison.cells[0].metrics[0];
         assert!((tps.ratio.unwrap().ratio - 1.03).abs() < 1e-12);
-        assert_eq!((tps.first.values, tps.first.planned, tps.first.median), (6, 6, Some(31.9)));
+        assert_eq!(
+            (tps.first.values, tps.first.planned, tps.first.median),
+            (6, 6, Some(31.9))
+        );
         // Half the time is as far off as twice the rate.
         assert!((comparison.cells[0].metrics[1].ratio.unwrap().ratio - 1.0 / 1.03).abs() < 1e-12);
     }
@@ -197,7 +248,12 @@ mod tests {
         let first = results(&[(1, &STEADY), (4, &scaled(3.0))]);
         let second = results(&[(1, &STEADY), (4, &scaled(2.4))]);
         let comparison = compare(&first, &second, &first.playbook);
-        assert_eq!(comparison.overall, Overall::Differs { cells: vec!["threads=4".to_owned()] });
+        assert_eq!(
+            comparison.overall,
+            Overall::Differs {
+                cells: vec!["threads=4".to_owned()]
+            }
+        );
         assert_eq!(words(&comparison)[0].1, "reproduced");
     }
 
@@ -207,7 +263,11 @@ mod tests {
             (&[30.0], &STEADY, "there are 1 and 6"),
             (&STEADY, &[], "there are 6 and 0"),
             (&STEADY, &[0.0, 31.0, 32.0], "above zero"),
-            (&[10.0, 20.0, 40.0], &[10.0, 20.0, 40.0], "wider than the margin"),
+            (
+                &[10.0, 20.0, 40.0],
+                &[10.0, 20.0, 40.0],
+                "wider than the margin",
+            ),
             (&STEADY, &[33.0, 36.0, 34.0], "more than 10 % higher"),
             (&[33.0, 36.0, 34.0], &STEADY, "more than 10 % lower"),
             // However equal they are, two values a side are no proof.
@@ -216,7 +276,11 @@ mod tests {
         for (first, second, reason) in cases {
             let (first, second) = (results(&[(1, first)]), results(&[(1, second)]));
             let comparison = compare(&first, &second, &first.playbook);
-            assert!(why(&comparison, 0).contains(reason), "{} is not about {reason}", why(&comparison, 0));
+            assert!(
+                why(&comparison, 0).contains(reason),
+                "{} is not about {reason}",
+                why(&comparison, 0)
+            );
             assert!(matches!(comparison.overall, Overall::Inconclusive { .. }));
         }
     }
@@ -227,9 +291,18 @@ mod tests {
         let second = results(&[(8, &STEADY), (4, &STEADY)]);
         let comparison = compare(&first, &second, &first.playbook);
         assert_eq!(words(&comparison), [("threads=4".to_owned(), "reproduced")]);
-        let missing: Vec<_> = comparison.missing.iter().map(|m| (m.label.as_str(), m.side)).collect();
-        assert_eq!(missing, [("threads=1", Side::First), ("threads=8", Side::Second)]);
-        assert!(matches!(comparison.overall, Overall::Inconclusive { why } if why.contains("2 cells")));
+        let missing: Vec<_> = comparison
+            .missing
+            .iter()
+            .map(|m| (m.label.as_str(), m.side))
+            .collect();
+        assert_eq!(
+            missing,
+            [("threads=1", Side::First), ("threads=8", Side::Second)]
+        );
+        assert!(
+            matches!(comparison.overall, Overall::Inconclusive { why } if why.contains("2 cells"))
+        );
     }
 
     #[test]
@@ -256,7 +329,11 @@ mod tests {
     fn simulate(results: &mut Results, rng: &mut impl rand::Rng, shift: f64, skewed: bool) {
         for (_, outcomes) in &mut results.trials {
             // A shifted exponential has a long tail that no logarithm makes normal.
-            let noise = if skewed { -(1.0 - rng.random::<f64>()).ln() } else { normal(rng) };
+            let noise = if skewed {
+                -(1.0 - rng.random::<f64>()).ln()
+            } else {
+                normal(rng)
+            };
             outcomes[0].metrics[0].value = 30.0 * shift * (0.05 * noise).exp();
         }
     }
@@ -294,13 +371,22 @@ mod tests {
                 // The same against the same. With no margin every "differs" is false, and the rate
                 // of the normal case is 5 % by construction.
                 let [_, differs, _] = verdicts(repetitions, 1.0, 0.0, skewed);
-                assert!(differs <= AT_MOST_5_PERCENT, "{differs} of 500 differ without a margin, {case}");
+                assert!(
+                    differs <= AT_MOST_5_PERCENT,
+                    "{differs} of 500 differ without a margin, {case}"
+                );
                 let [_, differs, _] = verdicts(repetitions, 1.0, 0.1, skewed);
                 assert!(differs <= 5, "{differs} of 500 differ, {case}");
                 // Just at the margin neither claim may come often.
                 let [reproduced, differs, _] = verdicts(repetitions, 1.1, 0.1, skewed);
-                assert!(reproduced <= AT_MOST_5_PERCENT, "{reproduced} of 500 are reproduced, {case}");
-                assert!(differs <= AT_MOST_5_PERCENT, "{differs} of 500 differ at the margin, {case}");
+                assert!(
+                    reproduced <= AT_MOST_5_PERCENT,
+                    "{reproduced} of 500 are reproduced, {case}"
+                );
+                assert!(
+                    differs <= AT_MOST_5_PERCENT,
+                    "{differs} of 500 differ at the margin, {case}"
+                );
             }
         }
     }

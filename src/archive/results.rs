@@ -38,15 +38,26 @@ impl Results {
             let entry = (trial, outcomes.as_slice());
             match cells.iter_mut().find(|cell| cell.levels == trial.levels) {
                 Some(cell) => cell.trials.push(entry),
-                None => cells.push(Cell { levels: &trial.levels, trials: vec![entry] }),
+                None => cells.push(Cell {
+                    levels: &trial.levels,
+                    trials: vec![entry],
+                }),
             }
         }
         let position = |cell: &Cell<'_>, factor: &Factor| {
-            let level = cell.trials.first().and_then(|(trial, _)| trial.level(factor));
+            let level = cell
+                .trials
+                .first()
+                .and_then(|(trial, _)| trial.level(factor));
             factor.levels.iter().position(|known| Some(known) == level)
         };
         let factors = &self.playbook.factors;
-        cells.sort_by_cached_key(|cell| factors.iter().map(|f| position(cell, f)).collect::<Vec<_>>());
+        cells.sort_by_cached_key(|cell| {
+            factors
+                .iter()
+                .map(|f| position(cell, f))
+                .collect::<Vec<_>>()
+        });
         cells
     }
 
@@ -58,7 +69,10 @@ impl Results {
 
     /// How many trials have an attempt that counts.
     pub fn done(&self) -> usize {
-        self.trials.iter().filter(|(_, outcomes)| Self::good(outcomes).is_some()).count()
+        self.trials
+            .iter()
+            .filter(|(_, outcomes)| Self::good(outcomes).is_some())
+            .count()
     }
 
     /// How many trials were tried and have no attempt that counts.
@@ -71,14 +85,19 @@ impl Results {
 
     /// How many trials were not tried yet.
     pub fn untried(&self) -> usize {
-        self.trials.iter().filter(|(_, outcomes)| outcomes.is_empty()).count()
+        self.trials
+            .iter()
+            .filter(|(_, outcomes)| outcomes.is_empty())
+            .count()
     }
 }
 
 impl<'r> Cell<'r> {
     /// The attempts that count, one per trial at most, in the run's order.
     pub fn good(&self) -> impl Iterator<Item = &'r Outcome> {
-        self.trials.iter().filter_map(|(_, outcomes)| Results::good(outcomes))
+        self.trials
+            .iter()
+            .filter_map(|(_, outcomes)| Results::good(outcomes))
     }
 
     /// The values of a metric in the attempts that count, in the run's order.
@@ -87,16 +106,31 @@ impl<'r> Cell<'r> {
     /// When one has another unit than the metric should have.
     pub fn values(&self, metric: &MetricSpec) -> Result<Vec<f64>, OtherUnit> {
         self.good()
-            .filter_map(|outcome| outcome.metrics.iter().find(|found| found.name == metric.name))
+            .filter_map(|outcome| {
+                outcome
+                    .metrics
+                    .iter()
+                    .find(|found| found.name == metric.name)
+            })
             .map(|found| {
-                let other = || OtherUnit { found: found.unit.clone(), wanted: metric.unit.clone() };
-                if found.unit == metric.unit { Ok(found.value) } else { Err(other()) }
+                let other = || OtherUnit {
+                    found: found.unit.clone(),
+                    wanted: metric.unit.clone(),
+                };
+                if found.unit == metric.unit {
+                    Ok(found.value)
+                } else {
+                    Err(other())
+                }
             })
             .collect()
     }
 
     /// The levels in one line.
     pub fn label(&self) -> String {
-        self.trials.first().map(|(trial, _)| trial.label()).unwrap_or_default()
+        self.trials
+            .first()
+            .map(|(trial, _)| trial.label())
+            .unwrap_or_default()
     }
 }

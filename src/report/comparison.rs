@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use super::number::{count, figure, plain};
 use super::result_table::metric_head;
 use super::table::Table;
-use crate::analyse::{ALPHA, Comparison, Counts, MetricComparison, Overall, Side, Verdict, percent};
+use crate::analyse::{
+    ALPHA, Comparison, Counts, MetricComparison, Overall, Side, Verdict, percent,
+};
 
 /// Draws a comparison: a row per metric and cell, the verdict in a sentence, and the reasons for
 /// what is open; at most `width` columns wide where that is known.
@@ -23,7 +25,9 @@ pub fn comparison_text(comparison: &Comparison, width: Option<u16>) -> String {
                 let compared = &cell.metrics[metric];
                 let levels = cell.levels.iter().map(|(_, level)| level.to_string());
                 table.row(
-                    std::iter::once(metric_head(&compared.metric)).chain(levels).chain(figures(compared)),
+                    std::iter::once(metric_head(&compared.metric))
+                        .chain(levels)
+                        .chain(figures(compared)),
                 );
             }
         }
@@ -49,24 +53,37 @@ pub fn comparison_text(comparison: &Comparison, width: Option<u16>) -> String {
 fn figures(compared: &MetricComparison) -> [String; 4] {
     let side = |counts: &Counts| {
         let unit = &compared.metric.unit;
-        let median = counts.median.map_or_else(|| "-".to_owned(), |median| figure(median, unit));
+        let median = counts
+            .median
+            .map_or_else(|| "-".to_owned(), |median| figure(median, unit));
         format!("{median} ({}/{})", counts.values, counts.planned)
     };
     let ratio = compared.ratio.map_or_else(
         || "-".to_owned(),
         |ratio| format!("{:.3} [{:.3} .. {:.3}]", ratio.ratio, ratio.low, ratio.high),
     );
-    [side(&compared.first), side(&compared.second), ratio, compared.verdict.word().to_owned()]
+    [
+        side(&compared.first),
+        side(&compared.second),
+        ratio,
+        compared.verdict.word().to_owned(),
+    ]
 }
 
 /// The overall verdict.
 fn sentence(comparison: &Comparison) -> String {
-    let metric = comparison.primary.as_ref().map_or("", |metric| metric.name.as_str());
+    let metric = comparison
+        .primary
+        .as_ref()
+        .map_or("", |metric| metric.name.as_str());
     let cells = count(comparison.cells.len(), "cell");
     match &comparison.overall {
         Overall::Reproduced { margin } => {
             let all = comparison.cells.len();
-            format!("Reproduced: {metric} is the same within {} in {all} of {cells}.", percent(*margin))
+            format!(
+                "Reproduced: {metric} is the same within {} in {all} of {cells}.",
+                percent(*margin)
+            )
         }
         Overall::Differs { cells: differ } => {
             let names: Vec<_> = differ.iter().map(|label| plain(label)).collect();
@@ -85,7 +102,13 @@ fn write_open_questions(text: &mut String, comparison: &Comparison) {
     for cell in &comparison.cells {
         for compared in &cell.metrics {
             if let Verdict::Inconclusive { why } = &compared.verdict {
-                let _ = writeln!(text, "  {}, {}: {}", plain(&cell.label), compared.metric.name, plain(why));
+                let _ = writeln!(
+                    text,
+                    "  {}, {}: {}",
+                    plain(&cell.label),
+                    compared.metric.name,
+                    plain(why)
+                );
             }
         }
     }
@@ -119,14 +142,20 @@ mod tests {
 
     #[test]
     fn a_reproduced_run() {
-        insta::assert_snapshot!(text(&[(1, &STEADY), (4, &STEADY)], &[(1, &STEADY), (4, &STEADY)]));
+        insta::assert_snapshot!(text(
+            &[(1, &STEADY), (4, &STEADY)],
+            &[(1, &STEADY), (4, &STEADY)]
+        ));
     }
 
     #[test]
     fn a_run_that_differs_in_a_cell_and_leaves_others_open() {
         let slower = STEADY.map(|v| v * 0.7);
         let first: [(i64, &[f64]); 3] = [(1, &STEADY), (4, &STEADY), (8, &STEADY)];
-        insta::assert_snapshot!(text(&first, &[(1, &slower), (4, &[30.0, 36.0]), (16, &STEADY)]));
+        insta::assert_snapshot!(text(
+            &first,
+            &[(1, &slower), (4, &[30.0, 36.0]), (16, &STEADY)]
+        ));
     }
 
     #[test]

@@ -13,15 +13,22 @@ pub fn differences_text(differences: &[Difference], width: Option<u16>) -> Strin
     if differences.is_empty() {
         return "Nothing differs of all that is locked.\n".to_owned();
     }
-    let inputs = differences.iter().filter(|d| d.kind == DifferenceKind::Input).count();
-    let mut table =
-        Table::new(["differs", "first", "second", "is part of"].map(str::to_owned), width).left_aligned();
+    let inputs = differences
+        .iter()
+        .filter(|d| d.kind == DifferenceKind::Input)
+        .count();
+    let mut table = Table::new(
+        ["differs", "first", "second", "is part of"].map(str::to_owned),
+        width,
+    )
+    .left_aligned();
     for difference in differences {
         let part = match difference.kind {
             DifferenceKind::Input => "the experiment",
             DifferenceKind::Environment => "the environment",
         };
-        let value = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), shorten);
+        let value =
+            |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), shorten);
         table.row([
             difference.leaf.clone(),
             value(&difference.before),
@@ -32,14 +39,20 @@ pub fn differences_text(differences: &[Difference], width: Option<u16>) -> Strin
     let verdict = if inputs == 0 {
         "The experiment is the same; what it runs on is not.".to_owned()
     } else {
-        format!("It is another experiment: {} changed.", count(inputs, "input"))
+        format!(
+            "It is another experiment: {} changed.",
+            count(inputs, "input")
+        )
     };
     format!("{}\n{verdict}\n", table.text())
 }
 
 /// A digest by its first digits; anything else as it is.
 fn shorten(value: &str) -> String {
-    value.parse::<Digest>().map_or_else(|_| value.to_owned(), |digest| format!("{}…", digest.short(SHORT)))
+    value.parse::<Digest>().map_or_else(
+        |_| value.to_owned(),
+        |digest| format!("{}…", digest.short(SHORT)),
+    )
 }
 
 #[cfg(test)]
@@ -54,8 +67,10 @@ mod tests {
     fn differences_say_what_they_mean() {
         let before = lock();
         let with = |changes: &[(&str, &str)]| {
-            let changes: BTreeMap<_, _> =
-                changes.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            let changes: BTreeMap<_, _> = changes
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect();
             Lock::new(before.leaves.clone().into_iter().chain(changes).collect())
         };
         let input = Digest::of("version: 2\n").to_string();
@@ -66,7 +81,10 @@ mod tests {
         ]);
         insta::assert_snapshot!(differences_text(&before.diff(&both), None));
         let environment = differences_text(&before.diff(&with(&[("qemu", "9.2")])), None);
-        assert!(environment.contains("The experiment is the same"), "{environment}");
+        assert!(
+            environment.contains("The experiment is the same"),
+            "{environment}"
+        );
         assert!(differences_text(&before.diff(&before), None).contains("Nothing differs"));
     }
 }

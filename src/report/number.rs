@@ -26,21 +26,37 @@ pub fn number(value: f64) -> String {
     let magnitude = size.log10().floor() as i32;
     let round = |decimals: i32| format!("{value:.0$}", decimals.max(0) as usize);
     let text = round(DIGITS - 1 - magnitude);
-    let carried = text.parse::<f64>().is_ok_and(|v| v.abs() >= 10_f64.powi(magnitude + 1));
-    if carried { round(DIGITS - 2 - magnitude) } else { text }
+    let carried = text
+        .parse::<f64>()
+        .is_ok_and(|v| v.abs() >= 10_f64.powi(magnitude + 1));
+    if carried {
+        round(DIGITS - 2 - magnitude)
+    } else {
+        text
+    }
 }
 
 /// A text without control characters: output of tools must not drive the terminal.
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c == '\t' { ' ' } else { c })
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect()
+            } else {
+                vec![c]
+            }
+        })
         .collect()
 }
 
 /// `1 trial`, `2 trials`.
 pub(super) fn count(n: usize, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +84,12 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(number(value), expected, "{value:?}");
         }
-        let counts = [(5.0, "", "5"), (-0.0, "", "0"), (5.5, "", "5.500"), (5.0, "ms", "5.000")];
+        let counts = [
+            (5.0, "", "5"),
+            (-0.0, "", "0"),
+            (5.5, "", "5.500"),
+            (5.0, "ms", "5.000"),
+        ];
         for (value, unit, expected) in counts {
             assert_eq!(figure(value, unit), expected);
         }

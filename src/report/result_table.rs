@@ -76,9 +76,18 @@ impl ResultTable {
     pub fn new(results: &Results) -> Self {
         let metrics = &results.playbook.metrics;
         Self {
-            factors: results.playbook.factors.iter().map(|factor| factor.name.clone()).collect(),
+            factors: results
+                .playbook
+                .factors
+                .iter()
+                .map(|factor| factor.name.clone())
+                .collect(),
             metrics: metrics.clone(),
-            cells: results.cells().iter().map(|cell| CellRow::new(cell, metrics)).collect(),
+            cells: results
+                .cells()
+                .iter()
+                .map(|cell| CellRow::new(cell, metrics))
+                .collect(),
             failures: failures(results),
         }
     }
@@ -94,9 +103,15 @@ impl ResultTable {
         let mut table = Table::new(heads, width);
         for cell in &self.cells {
             let levels = cell.levels.iter().map(|(_, level)| level.to_string());
-            let counts = [format!("{}/{}", cell.good, cell.planned), cell.failed_attempts.to_string()];
-            let metrics =
-                cell.metrics.iter().zip(&self.metrics).map(|(m, spec)| m.text(&spec.unit, cell.good));
+            let counts = [
+                format!("{}/{}", cell.good, cell.planned),
+                cell.failed_attempts.to_string(),
+            ];
+            let metrics = cell
+                .metrics
+                .iter()
+                .zip(&self.metrics)
+                .map(|(m, spec)| m.text(&spec.unit, cell.good));
             table.row(levels.chain(counts).chain(metrics));
         }
         table.keep_whole(self.factors.len());
@@ -110,8 +125,14 @@ impl ResultTable {
     /// What the figures are, and how much they can say.
     fn legend(&self) -> String {
         let mut text = "good: trials that count / planned; failed: failed attempts.\n".to_owned();
-        let sizes = self.cells.iter().flat_map(|cell| &cell.metrics).map(|metric| metric.values.len());
-        let Some(least) = sizes.filter(|n| *n > 0).min() else { return text };
+        let sizes = self
+            .cells
+            .iter()
+            .flat_map(|cell| &cell.metrics)
+            .map(|metric| metric.values.len());
+        let Some(least) = sizes.filter(|n| *n > 0).min() else {
+            return text;
+        };
         text.push_str("Figures: median [least .. most] of the trials that count.\n");
         let covered = stats::range_coverage(least);
         let wanted = stats::repetitions_for_median(WANTED_COVERAGE);
@@ -121,9 +142,16 @@ impl ResultTable {
         } else {
             // Rounded down: 99.99 % is not 100 %.
             let percent = (covered * 1000.0).floor() / 10.0;
-            let _ = write!(text, "The range of {least} trials holds the true median with {percent} %");
+            let _ = write!(
+                text,
+                "The range of {least} trials holds the true median with {percent} %"
+            );
         }
-        text.push_str(if covered < WANTED_COVERAGE { &wanted } else { "." });
+        text.push_str(if covered < WANTED_COVERAGE {
+            &wanted
+        } else {
+            "."
+        });
         text.push('\n');
         text
     }
@@ -132,13 +160,21 @@ impl ResultTable {
         if self.failures.is_empty() {
             return;
         }
-        let _ = write!(text, "\n{}:\n", count(self.failures.len(), "failed attempt"));
+        let _ = write!(
+            text,
+            "\n{}:\n",
+            count(self.failures.len(), "failed attempt")
+        );
         for failed in &self.failures {
             let fate = match failed.made_good_by {
                 Some(attempt) => format!("attempt {attempt} is good"),
                 None => "the trial does not count".to_owned(),
             };
-            let Failure { kind, step, message } = &failed.failure;
+            let Failure {
+                kind,
+                step,
+                message,
+            } = &failed.failure;
             let _ = writeln!(
                 text,
                 "  trial {} ({}), attempt {}, step {}: {kind} failure; {fate}",
@@ -162,7 +198,10 @@ impl CellRow {
             planned: cell.trials.len(),
             good: cell.good().count(),
             failed_attempts: attempts.filter(|outcome| !outcome.is_good()).count(),
-            metrics: metrics.iter().map(|metric| MetricCell::new(cell, metric)).collect(),
+            metrics: metrics
+                .iter()
+                .map(|metric| MetricCell::new(cell, metric))
+                .collect(),
         }
     }
 }
@@ -203,7 +242,11 @@ impl MetricCell {
 
 /// `tps (1/s)`.
 pub(super) fn metric_head(metric: &MetricSpec) -> String {
-    if metric.unit.is_empty() { metric.name.clone() } else { format!("{} ({})", metric.name, metric.unit) }
+    if metric.unit.is_empty() {
+        metric.name.clone()
+    } else {
+        format!("{} ({})", metric.name, metric.unit)
+    }
 }
 
 fn failures(results: &Results) -> Vec<FailedAttempt> {
@@ -230,7 +273,9 @@ mod tests {
 
     fn sample() -> Results {
         let mut results = results(&[(1, &[31.8, 32.4, 30.9]), (16, &[95.5, 93.25])]);
-        results.trials[0].1.insert(0, bad(1, "exit 1\nFATAL: \x1b[31mno such table"));
+        results.trials[0]
+            .1
+            .insert(0, bad(1, "exit 1\nFATAL: \x1b[31mno such table"));
         results.trials[0].1[1].attempt = 2;
         results.trials[5].1 = vec![bad(1, "the deadline passed")];
         results
@@ -245,7 +290,10 @@ mod tests {
     fn a_narrow_terminal_gets_a_narrow_table() {
         let text = ResultTable::new(&sample()).text(Some(50));
         let table = text.split("\n\n").next().unwrap();
-        assert!(table.lines().all(|line| line.chars().count() <= 50), "{table}");
+        assert!(
+            table.lines().all(|line| line.chars().count() <= 50),
+            "{table}"
+        );
         assert!(table.contains("3/3"), "{table}");
     }
 
@@ -255,15 +303,28 @@ mod tests {
         results.trials[0].1[0].metrics.remove(0);
         results.trials[1].1[0].metrics[1].unit = "s".to_owned();
         let table = ResultTable::new(&results);
-        let texts: Vec<_> = table.cells[0].metrics.iter().map(|metric| metric.text("ms", 2)).collect();
-        assert_eq!(texts, ["32.40 (of 1 value)", r#"there are values in "s" where "ms" is asked for"#]);
+        let texts: Vec<_> = table.cells[0]
+            .metrics
+            .iter()
+            .map(|metric| metric.text("ms", 2))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                "32.40 (of 1 value)",
+                r#"there are values in "s" where "ms" is asked for"#
+            ]
+        );
     }
 
     #[test]
     fn the_legend_says_what_the_range_is_worth() {
-        for (n, expected) in
-            [(1, "no spread"), (3, "75 %; 95 % takes 6 trials."), (6, "96.8 %."), (30, "99.9 %.")]
-        {
+        for (n, expected) in [
+            (1, "no spread"),
+            (3, "75 %; 95 % takes 6 trials."),
+            (6, "96.8 %."),
+            (30, "99.9 %."),
+        ] {
             let mut results = results(&[(1, &vec![1.0; n])]);
             results.trials[0].1[0] = good(1, 1.0, 1.0);
             let legend = ResultTable::new(&results).legend();
@@ -274,8 +335,17 @@ mod tests {
     #[test]
     fn the_json_has_what_the_text_has() {
         let json = super::super::json(&ResultTable::new(&sample()));
-        assert_eq!(json["cells"][0]["metrics"][0]["values"], serde_json::json!([31.8, 32.4, 30.9]));
-        assert_eq!(json["cells"][1]["levels"], serde_json::json!([["threads", 16]]));
-        assert_eq!(json["failures"][1]["failure"]["message"], "the deadline passed");
+        assert_eq!(
+            json["cells"][0]["metrics"][0]["values"],
+            serde_json::json!([31.8, 32.4, 30.9])
+        );
+        assert_eq!(
+            json["cells"][1]["levels"],
+            serde_json::json!([["threads", 16]])
+        );
+        assert_eq!(
+            json["failures"][1]["failure"]["message"],
+            "the deadline passed"
+        );
     }
 }

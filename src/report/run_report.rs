@@ -50,21 +50,44 @@ impl RunReport {
 
     /// Draws it, at most `width` columns wide where that is known.
     pub fn text(&self, width: Option<u16>) -> String {
-        let state =
-            if self.finished { "finished" } else { "unfinished: running on it goes on with the rest" };
-        let leaf = |name: &str| self.lock.leaves.get(name).map_or("not recorded", String::as_str);
+        let state = if self.finished {
+            "finished"
+        } else {
+            "unfinished: running on it goes on with the rest"
+        };
+        let leaf = |name: &str| {
+            self.lock
+                .leaves
+                .get(name)
+                .map_or("not recorded", String::as_str)
+        };
         let mut lines = vec![
             ("Run", format!("{} ({state})", self.playbook.name)),
             ("Created", self.origin()),
             ("Asked", self.asked()),
-            ("Lab", format!("{}: {}", self.topology.lab.name, domains(&self.topology))),
-            ("Guests by", format!("{} on {}", leaf(ACCELERATION), leaf(CPU))),
+            (
+                "Lab",
+                format!("{}: {}", self.topology.lab.name, domains(&self.topology)),
+            ),
+            (
+                "Guests by",
+                format!("{} on {}", leaf(ACCELERATION), leaf(CPU)),
+            ),
             ("Lock", self.lock.root.to_string()),
             ("Archive", self.path.display().to_string()),
-            ("Raw output", "trials/NUMBER-LEVELS/attempt-N/ in the archive".to_owned()),
+            (
+                "Raw output",
+                "trials/NUMBER-LEVELS/attempt-N/ in the archive".to_owned(),
+            ),
         ];
         if let Some(origin) = &self.manifest.derived_from {
-            lines.insert(2, ("Repeats", format!("{} (lock {}…)", origin.path, origin.root.short(12))));
+            lines.insert(
+                2,
+                (
+                    "Repeats",
+                    format!("{} (lock {}…)", origin.path, origin.root.short(12)),
+                ),
+            );
         }
         let mut text = String::new();
         for (head, content) in lines {
@@ -75,7 +98,13 @@ impl RunReport {
     }
 
     fn origin(&self) -> String {
-        let Manifest { tool, created, host, user, .. } = &self.manifest;
+        let Manifest {
+            tool,
+            created,
+            host,
+            user,
+            ..
+        } = &self.manifest;
         let mut text = created.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
         if let Some(user) = user {
             let _ = write!(text, " by {user}");
@@ -109,17 +138,28 @@ impl RunReport {
 fn domains(topology: &Topology) -> String {
     let mut groups: Vec<(&Domain, usize)> = Vec::new();
     for domain in &topology.domains {
-        match groups.iter_mut().find(|(first, _)| first.group == domain.group) {
+        match groups
+            .iter_mut()
+            .find(|(first, _)| first.group == domain.group)
+        {
             Some((_, n)) => *n += 1,
             None => groups.push((domain, 1)),
         }
     }
     let describe = |(domain, n): (&Domain, usize)| {
-        let name = if n == 1 { domain.name.to_string() } else { format!("{n} x {}", domain.group) };
+        let name = if n == 1 {
+            domain.name.to_string()
+        } else {
+            format!("{n} x {}", domain.group)
+        };
         let vcpus = count(domain.vcpus as usize, "vCPU");
         format!("{name} ({vcpus}, {}, {})", domain.memory, domain.image)
     };
-    groups.into_iter().map(describe).collect::<Vec<_>>().join(", ")
+    groups
+        .into_iter()
+        .map(describe)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]
@@ -134,13 +174,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = create(root.path(), &playbook(&[Level::Int(1), Level::Int(4)], 1));
         let writer = writer(&run);
-        commit(&writer, &run.trials()[0], |attempt| good(attempt, 31.8, 62.5));
+        commit(&writer, &run.trials()[0], |attempt| {
+            good(attempt, 31.8, 62.5)
+        });
         let mut report = RunReport::new(&run, &run.results().unwrap());
         assert!(report.text(None).contains("unfinished"));
 
-        commit(&writer, &run.trials()[1], |attempt| bad(attempt, "the connection broke"));
+        commit(&writer, &run.trials()[1], |attempt| {
+            bad(attempt, "the connection broke")
+        });
         report = RunReport::new(&run, &run.results().unwrap());
-        let origin = DerivedFrom { path: "/elsewhere".to_owned(), root: Digest::of("x") };
+        let origin = DerivedFrom {
+            path: "/elsewhere".to_owned(),
+            root: Digest::of("x"),
+        };
         report.manifest.derived_from = Some(origin);
         report.manifest.user = Some("alice".to_owned());
         report.manifest.host = Some("bench".to_owned());

@@ -9,12 +9,22 @@ pub fn runs_text(runs: &[RunSummary], width: Option<u16>) -> String {
     if runs.is_empty() {
         return "There are no runs.\n".to_owned();
     }
-    let heads = ["playbook", "created (UTC)", "good", "failed", "state", "path"].map(str::to_owned);
+    let heads = [
+        "playbook",
+        "created (UTC)",
+        "good",
+        "failed",
+        "state",
+        "path",
+    ]
+    .map(str::to_owned);
     let mut table = Table::new(heads, width);
     let mut problems = String::new();
     for run in runs {
-        let created =
-            run.created.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string());
+        let created = run.created.map_or_else(
+            || "-".to_owned(),
+            |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        );
         let path = run.path.display().to_string();
         let state = match &run.state {
             RunState::Finished => "finished",
@@ -26,10 +36,20 @@ pub fn runs_text(runs: &[RunSummary], width: Option<u16>) -> String {
         };
         let counts = match run.state {
             RunState::Broken { .. } => ["-".to_owned(), "-".to_owned()],
-            _ => [format!("{}/{}", run.done, run.planned), run.failed.to_string()],
+            _ => [
+                format!("{}/{}", run.done, run.planned),
+                run.failed.to_string(),
+            ],
         };
         let [good, failed] = counts;
-        table.row([run.playbook.clone(), created, good, failed, state.to_owned(), path]);
+        table.row([
+            run.playbook.clone(),
+            created,
+            good,
+            failed,
+            state.to_owned(),
+            path,
+        ]);
     }
     let mut text = table.text();
     if !problems.is_empty() {
@@ -57,7 +77,12 @@ mod tests {
             state,
         };
         let problem = "runs/oltp/20261201T101502Z-cccccc/plan.json is damaged: EOF".to_owned();
-        let mut broken = run("20261201T101502Z-cccccc", 0, 0, RunState::Broken { problem });
+        let mut broken = run(
+            "20261201T101502Z-cccccc",
+            0,
+            0,
+            RunState::Broken { problem },
+        );
         broken.created = None;
         insta::assert_snapshot!(runs_text(
             &[

@@ -1,11 +1,14 @@
 //! Tables on a terminal.
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle,
+};
 
 use super::number::plain;
 
 /// One line under the header and nothing else: what is read is the content.
-const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table that is being filled.
 pub(super) struct Table {
@@ -19,11 +22,19 @@ impl Table {
     /// terminal where that is known.
     pub fn new(heads: impl IntoIterator<Item = String>, width: Option<u16>) -> Self {
         let mut table = comfy_table::Table::new();
-        table.force_no_tty().load_style(STYLE).set_header(heads.into_iter().map(|head| plain(&head)));
+        table
+            .force_no_tty()
+            .load_style(STYLE)
+            .set_header(heads.into_iter().map(|head| plain(&head)));
         if let Some(width) = width {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+            table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(width);
         }
-        Self { table, align_numbers: true }
+        Self {
+            table,
+            align_numbers: true,
+        }
     }
 
     /// The same with all texts at the left, for columns where numbers are only some of the texts.
@@ -36,7 +47,11 @@ impl Table {
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.table.add_row(cells.into_iter().map(|cell| {
             let right = self.align_numbers && cell.parse::<f64>().is_ok();
-            let alignment = if right { CellAlignment::Right } else { CellAlignment::Left };
+            let alignment = if right {
+                CellAlignment::Right
+            } else {
+                CellAlignment::Left
+            };
             Cell::new(plain(&cell)).set_alignment(alignment)
         }));
     }

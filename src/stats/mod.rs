@@ -11,5 +11,7 @@ mod ratio;
 
 pub use moments::{mean, standard_deviation};
 pub use multiple::holm;
-pub use order::{MedianInterval, median, median_interval, quantile, range_coverage, repetitions_for_median};
+pub use order::{
+    MedianInterval, median, median_interval, quantile, range_coverage, repetitions_for_median,
+};
 pub use ratio::{Interval, Ratio, RatioError};

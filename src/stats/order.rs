@@ -46,7 +46,9 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<MedianInterval> {
     if n == 0 {
         return None;
     }
-    let left_out = (0..n.div_ceil(2)).take_while(|k| coverage(n, *k) >= level).last();
+    let left_out = (0..n.div_ceil(2))
+        .take_while(|k| coverage(n, *k) >= level)
+        .last();
     let k = left_out.unwrap_or(0);
     Some(MedianInterval {
         low: sorted[k],
@@ -59,7 +61,11 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<MedianInterval> {
 /// The probability that the range of `n` values, `[min, max]`, holds the true median: 1 − 2^(1−n),
 /// and 0 of nothing.
 pub fn range_coverage(n: usize) -> f64 {
-    if n == 0 { 0.0 } else { 1.0 - 2.0 * 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX)) }
+    if n == 0 {
+        0.0
+    } else {
+        1.0 - 2.0 * 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX))
+    }
 }
 
 /// The smallest number of values whose range holds the true median with `level` (below 1). It is 6
@@ -90,9 +96,14 @@ mod tests {
     //   print([np.quantile(a,q) for q in (0,.1,.25,.5,.9,1)], np.median([29.7,30.8,31.2,28.9,30.1]))'
     #[test]
     fn quantiles_agree_with_numpy() {
-        for (p, expected) in
-            [(0.0, 30.9), (0.1, 31.2), (0.25, 31.575), (0.5, 31.9), (0.9, 32.75), (1.0, 33.1)]
-        {
+        for (p, expected) in [
+            (0.0, 30.9),
+            (0.1, 31.2),
+            (0.25, 31.575),
+            (0.5, 31.9),
+            (0.9, 32.75),
+            (1.0, 33.1),
+        ] {
             close(quantile(&A, p).unwrap(), expected);
         }
         close(median(&B).unwrap(), 30.1);
@@ -120,8 +131,15 @@ mod tests {
         for (n, k, covered, reached) in cases {
             let values: Vec<_> = (1..=n).rev().map(f64::from).collect();
             let interval = median_interval(&values, 0.95).unwrap();
-            assert_eq!((interval.low, interval.high), (f64::from(k), f64::from(n + 1 - k)), "n = {n}");
-            assert!((interval.coverage - covered).abs() < 1e-9, "n = {n}: {interval:?}");
+            assert_eq!(
+                (interval.low, interval.high),
+                (f64::from(k), f64::from(n + 1 - k)),
+                "n = {n}"
+            );
+            assert!(
+                (interval.coverage - covered).abs() < 1e-9,
+                "n = {n}: {interval:?}"
+            );
             assert_eq!(interval.reached, reached, "n = {n}");
         }
         assert_eq!(median_interval(&[], 0.95), None);

@@ -50,7 +50,11 @@ impl Ratio {
     /// # Errors
     /// When a sample has fewer than two values, or one that is not above zero.
     pub fn new(first: &[f64], second: &[f64]) -> Result<Self, RatioError> {
-        if !first.iter().chain(second).all(|v| *v > 0.0 && v.is_finite()) {
+        if !first
+            .iter()
+            .chain(second)
+            .all(|v| *v > 0.0 && v.is_finite())
+        {
             return Err(RatioError::NotPositive);
         }
         let too_few = RatioError::TooFew(first.len(), second.len());
@@ -69,7 +73,12 @@ impl Ratio {
             0.0
         };
         let sizes = (first.len(), second.len());
-        Ok(Self { log: mean2 - mean1, error: square.sqrt(), freedom, sizes })
+        Ok(Self {
+            log: mean2 - mean1,
+            error: square.sqrt(),
+            freedom,
+            sizes,
+        })
     }
 
     /// The ratio.
@@ -80,8 +89,13 @@ impl Ratio {
     /// The interval that holds the true ratio with a probability of `level`. Of no width when
     /// neither sample varies.
     pub fn interval(&self, level: f64) -> Interval {
-        let reach = self.t().map_or(0.0, |t| t.inverse_cdf(f64::midpoint(1.0, level)) * self.error);
-        Interval { low: (self.log - reach).exp(), high: (self.log + reach).exp() }
+        let reach = self.t().map_or(0.0, |t| {
+            t.inverse_cdf(f64::midpoint(1.0, level)) * self.error
+        });
+        Interval {
+            low: (self.log - reach).exp(),
+            high: (self.log + reach).exp(),
+        }
     }
 
     /// The p-value of the claim that the true ratio lies within `[1/(1 + margin), 1 + margin]`: the
@@ -136,7 +150,10 @@ pub(super) mod tests {
 
     /// Agreement to 9 digits.
     pub(in crate::stats) fn close(found: f64, expected: f64) {
-        assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} is not {expected}");
+        assert!(
+            (found - expected).abs() <= 1e-9 * expected.abs(),
+            "{found} is not {expected}"
+        );
     }
 
     // python3 -c 'import numpy as np; from scipy import stats
@@ -163,15 +180,52 @@ pub(super) mod tests {
     #[test]
     fn t_quantiles_agree_with_scipy() {
         let cases = [
-            (1.0, 6.313_751_514_675_037, 12.706_204_736_174_694, 0.135_799_748_780_091_88),
-            (2.5, 2.558_218_614_135_925_5, 3.574_654_842_003_681_7, 0.066_456_992_709_834_56),
-            (4.0, 2.131_846_786_326_649_5, 2.776_445_105_197_793_4, 0.046_326_335_089_817_296),
-            (10.0, 1.812_461_122_811_675_6, 2.228_138_851_986_274, 0.026_220_534_224_676_58),
-            (37.3, 1.686_745_297_143_436_7, 2.025_642_523_077_960_4, 0.017_039_020_323_684_27),
-            (1000.0, 1.646_378_817_285_464_3, 1.962_339_080_826_408_3, 0.014_017_512_663_348_957),
+            (
+                1.0,
+                6.313_751_514_675_037,
+                12.706_204_736_174_694,
+                0.135_799_748_780_091_88,
+            ),
+            (
+                2.5,
+                2.558_218_614_135_925_5,
+                3.574_654_842_003_681_7,
+                0.066_456_992_709_834_56,
+            ),
+            (
+                4.0,
+                2.131_846_786_326_649_5,
+                2.776_445_105_197_793_4,
+                0.046_326_335_089_817_296,
+            ),
+            (
+                10.0,
+                1.812_461_122_811_675_6,
+                2.228_138_851_986_274,
+                0.026_220_534_224_676_58,
+            ),
+            (
+                37.3,
+                1.686_745_297_143_436_7,
+                2.025_642_523_077_960_4,
+                0.017_039_020_323_684_27,
+            ),
+            (
+                1000.0,
+                1.646_378_817_285_464_3,
+                1.962_339_080_826_408_3,
+                0.014_017_512_663_348_957,
+            ),
         ];
         for (freedom, t95, t975, tail) in cases {
-            let t = Ratio { log: 0.0, error: 1.0, freedom, sizes: (2, 2) }.t().unwrap();
+            let t = Ratio {
+                log: 0.0,
+                error: 1.0,
+                freedom,
+                sizes: (2, 2),
+            }
+            .t()
+            .unwrap();
             close(t.inverse_cdf(0.95), t95);
             close(t.inverse_cdf(0.975), t975);
             close(t.sf(2.2), tail);
@@ -190,7 +244,13 @@ pub(super) mod tests {
     #[test]
     fn samples_that_do_not_vary_prove_only_what_their_number_allows() {
         let same = Ratio::new(&[0.1; 3], &[0.1; 3]).unwrap();
-        assert_eq!(same.interval(0.9), Interval { low: 1.0, high: 1.0 });
+        assert_eq!(
+            same.interval(0.9),
+            Interval {
+                low: 1.0,
+                high: 1.0
+            }
+        );
         assert_eq!((same.p_within(0.1), same.p_beyond(0.1)), (0.0, 1.0));
         for (n, p) in [(2, 1.0 / 3.0), (3, 0.1), (4, 2.0 / 70.0)] {
             let doubled = Ratio::new(&vec![0.1; n], &vec![0.2; n]).unwrap();
@@ -201,9 +261,18 @@ pub(super) mod tests {
 
     #[test]
     fn some_samples_have_no_ratio() {
-        assert_eq!(Ratio::new(&[1.0], &[1.0, 2.0]), Err(RatioError::TooFew(1, 2)));
+        assert_eq!(
+            Ratio::new(&[1.0], &[1.0, 2.0]),
+            Err(RatioError::TooFew(1, 2))
+        );
         assert_eq!(Ratio::new(&[], &[]), Err(RatioError::TooFew(0, 0)));
-        assert_eq!(Ratio::new(&[1.0, 0.0], &[1.0, 2.0]), Err(RatioError::NotPositive));
-        assert_eq!(Ratio::new(&[1.0, 2.0], &[1.0, f64::NAN]), Err(RatioError::NotPositive));
+        assert_eq!(
+            Ratio::new(&[1.0, 0.0], &[1.0, 2.0]),
+            Err(RatioError::NotPositive)
+        );
+        assert_eq!(
+            Ratio::new(&[1.0, 2.0], &[1.0, f64::NAN]),
+            Err(RatioError::NotPositive)
+        );
     }
 }
