@@ -79,6 +79,8 @@ pub enum TemplateError {
         report: String,
         /// Where in the template.
         place: Option<TemplatePlace>,
+        /// Whether the template is wrong whatever it is rendered with.
+        always: bool,
     },
 }
 
@@ -122,8 +124,12 @@ impl Templates {
     /// of `../templates/`.
     pub fn beside(file: &Path) -> Self {
         let home = file.parent().unwrap_or(Path::new(""));
-        let candidates = [home.join("templates"), home.join("../templates")];
-        Self::at(candidates.into_iter().find(|d| d.is_dir()))
+        // `topologies/../templates` is `templates`: two files that share a directory name it alike.
+        let above = match home.components().next_back() {
+            Some(Component::Normal(_)) => home.parent().unwrap_or(home).join("templates"),
+            _ => home.join("../templates"),
+        };
+        Self::at([home.join("templates"), above].into_iter().find(|d| d.is_dir()))
     }
 
     /// The directory.
@@ -387,7 +393,8 @@ fn tera_error(error: &tera::Error, label: &str) -> TemplateError {
         true => TemplatePlace { template: label.to_owned(), ..place },
         false => place,
     });
-    TemplateError::Tera { message: lower_first(message.trim_end_matches('.')), report, place }
+    let always = !matches!(error.kind(), ErrorKind::RenderingError(_));
+    TemplateError::Tera { message: lower_first(message.trim_end_matches('.')), report, place, always }
 }
 
 /// Takes the first finding out of a report: Tera hands some out as text only, in the form
