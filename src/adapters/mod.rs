@@ -1,1 +1,4 @@
 //! (being laid)
+
+/// Names of all adapters.
+pub const NAMES: &[&str] = &["lines", "sysbench"];
