@@ -46,13 +46,19 @@ pub(super) fn each_line(reader: impl Read, mut take: impl FnMut(Line<'_>)) -> io
         reader.consume(used);
         if end.is_some() {
             let text = line.strip_suffix(b"\r").unwrap_or(&line);
-            take(Line { text: String::from_utf8_lossy(text), complete: !too_long });
+            take(Line {
+                text: String::from_utf8_lossy(text),
+                complete: !too_long,
+            });
             line.clear();
             too_long = false;
         }
     }
     if !line.is_empty() {
-        take(Line { text: String::from_utf8_lossy(&line), complete: false });
+        take(Line {
+            text: String::from_utf8_lossy(&line),
+            complete: false,
+        });
     }
     Ok(())
 }
@@ -63,18 +69,24 @@ mod tests {
 
     fn lines(bytes: &[u8]) -> Vec<(String, bool)> {
         let mut found = Vec::new();
-        each_line(bytes, |line| found.push((line.text.into_owned(), line.complete))).unwrap();
+        each_line(bytes, |line| {
+            found.push((line.text.into_owned(), line.complete))
+        })
+        .unwrap();
         found
     }
 
     #[test]
     fn knows_a_whole_line_from_a_cut_one() {
-        assert_eq!(lines(b"a\r\n\nb\xff\nc"), [
-            ("a".to_owned(), true),
-            (String::new(), true),
-            ("b\u{fffd}".to_owned(), true),
-            ("c".to_owned(), false),
-        ]);
+        assert_eq!(
+            lines(b"a\r\n\nb\xff\nc"),
+            [
+                ("a".to_owned(), true),
+                (String::new(), true),
+                ("b\u{fffd}".to_owned(), true),
+                ("c".to_owned(), false),
+            ]
+        );
         assert_eq!(lines(b""), []);
     }
 

@@ -23,17 +23,26 @@ impl Lines {
         if words.next() != Some("metric") || text.starts_with(char::is_whitespace) {
             return Ok(None);
         }
-        let (Some(name), Some(value), unit, None) = (words.next(), words.next(), words.next(), words.next()) else {
+        let (Some(name), Some(value), unit, None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
             return Err("a metric line is `metric NAME VALUE UNIT`");
         };
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/')) {
+        if !name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
+        {
             return Err("a metric's name holds letters, digits, _, -, . and / only");
         }
         if self.metrics.iter().any(|known| known.name == name) {
             return Err("a metric is printed twice");
         }
         let value = decimal(value).ok_or("a metric's value is a finite decimal number")?;
-        Ok(Some(Metric { name: name.to_owned(), value, unit: unit.unwrap_or_default().to_owned() }))
+        Ok(Some(Metric {
+            name: name.to_owned(),
+            value,
+            unit: unit.unwrap_or_default().to_owned(),
+        }))
     }
 }
 
@@ -45,7 +54,12 @@ impl Adapter for Lines {
         }
         match self.metric(&line.text) {
             Ok(metric) => self.metrics.extend(metric),
-            Err(reason) => self.wrong = Some(ReadError::Line { reason, line: line.excerpt() }),
+            Err(reason) => {
+                self.wrong = Some(ReadError::Line {
+                    reason,
+                    line: line.excerpt(),
+                })
+            }
         }
     }
 
@@ -62,7 +76,10 @@ impl Adapter for Lines {
         if self.metrics.is_empty() {
             return Err(match self.complaint {
                 Some(line) if exit != 0 => ReadError::Tool { exit, line },
-                _ => ReadError::Missing { what: "complete line `metric NAME VALUE UNIT`", exit },
+                _ => ReadError::Missing {
+                    what: "complete line `metric NAME VALUE UNIT`",
+                    exit,
+                },
             });
         }
         let verdict = if self.cut {
@@ -72,7 +89,10 @@ impl Adapter for Lines {
         } else {
             Verdict::Ok
         };
-        Ok(Reading { metrics: self.metrics, verdict })
+        Ok(Reading {
+            metrics: self.metrics,
+            verdict,
+        })
     }
 }
 
@@ -84,14 +104,21 @@ mod tests {
     fn ok(stdout: &str) -> Vec<(String, f64, String)> {
         let reading = read("lines", stdout.as_bytes(), b"", 0).unwrap();
         assert_eq!(reading.verdict, Verdict::Ok);
-        reading.metrics.into_iter().map(|m| (m.name, m.value, m.unit)).collect()
+        reading
+            .metrics
+            .into_iter()
+            .map(|m| (m.name, m.value, m.unit))
+            .collect()
     }
 
     #[test]
     fn takes_metric_lines_and_leaves_the_rest_alone() {
         assert_eq!(
             ok("hello\nmetric rate 12.5 1/s\r\n  metric indented 1 s\nmetrics 3\nmetric left 7\n"),
-            [("rate".to_owned(), 12.5, "1/s".to_owned()), ("left".to_owned(), 7.0, String::new())]
+            [
+                ("rate".to_owned(), 12.5, "1/s".to_owned()),
+                ("left".to_owned(), 7.0, String::new())
+            ]
         );
     }
 
@@ -109,7 +136,9 @@ mod tests {
             ("metric a 1 s\nmetric a 2 s\n", "twice"),
         ];
         for (stdout, reason) in cases {
-            let error = read("lines", stdout.as_bytes(), b"", 0).unwrap_err().to_string();
+            let error = read("lines", stdout.as_bytes(), b"", 0)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(reason), "{stdout:?}: {error}");
         }
     }
@@ -117,10 +146,22 @@ mod tests {
     #[test]
     fn says_when_it_is_not_the_whole_story() {
         let cut = read("lines", b"metric a 1 s\nmetric b 2", b"", 0).unwrap();
-        assert_eq!((cut.metrics.len(), cut.verdict), (1, Verdict::Partial("the last line has no line end".to_owned())));
+        assert_eq!(
+            (cut.metrics.len(), cut.verdict),
+            (
+                1,
+                Verdict::Partial("the last line has no line end".to_owned())
+            )
+        );
         let failed = read("lines", b"metric a 1 s\n", b"", 3).unwrap();
-        assert_eq!(failed.verdict, Verdict::Partial("the script ended with exit status 3".to_owned()));
+        assert_eq!(
+            failed.verdict,
+            Verdict::Partial("the script ended with exit status 3".to_owned())
+        );
         let silent = read("lines", b"", b"no such file\n", 2).unwrap_err();
-        assert_eq!(silent.to_string(), "the tool failed with exit status 2: no such file");
+        assert_eq!(
+            silent.to_string(),
+            "the tool failed with exit status 2: no such file"
+        );
     }
 }

@@ -45,7 +45,12 @@ pub fn read(adapter: &str, stdout: &[u8], stderr: &[u8], exit: i32) -> Result<Re
 ///
 /// # Errors
 /// As [`read`]; also what a reader fails with.
-pub fn read_streams(adapter: &str, stdout: impl Read, stderr: impl Read, exit: i32) -> Result<Reading, ReadError> {
+pub fn read_streams(
+    adapter: &str,
+    stdout: impl Read,
+    stderr: impl Read,
+    exit: i32,
+) -> Result<Reading, ReadError> {
     let mut adapter: Box<dyn Adapter> = match adapter {
         "lines" => Box::new(lines::Lines::default()),
         "sysbench" => Box::new(sysbench::Sysbench::default()),

@@ -66,7 +66,11 @@ impl Section {
 
 impl Sysbench {
     fn push(&mut self, name: impl Into<String>, value: f64, unit: &str) {
-        self.metrics.push(Metric { name: name.into(), value, unit: unit.to_owned() });
+        self.metrics.push(Metric {
+            name: name.into(),
+            value,
+            unit: unit.to_owned(),
+        });
     }
 
     /// Takes a complete line of the report.
@@ -79,7 +83,10 @@ impl Sysbench {
             self.section = section;
             return Ok(());
         }
-        if self.section == Section::Preamble && memory_operations(line).is_none() && memory_transfer(line).is_none() {
+        if self.section == Section::Preamble
+            && memory_operations(line).is_none()
+            && memory_transfer(line).is_none()
+        {
             return Ok(());
         }
         if let Some(rate) = memory_operations(line) {
@@ -104,8 +111,12 @@ impl Sysbench {
             (Section::Files, "reads/s") => self.push("read_iops", number(value)?, "1/s"),
             (Section::Files, "writes/s") => self.push("write_iops", number(value)?, "1/s"),
             (Section::Files, "fsyncs/s") => self.push("fsync_iops", number(value)?, "1/s"),
-            (Section::Throughput, "read, MiB/s") => self.push("read_throughput", number(value)? * MIB, "B/s"),
-            (Section::Throughput, "written, MiB/s") => self.push("write_throughput", number(value)? * MIB, "B/s"),
+            (Section::Throughput, "read, MiB/s") => {
+                self.push("read_throughput", number(value)? * MIB, "B/s")
+            }
+            (Section::Throughput, "written, MiB/s") => {
+                self.push("write_throughput", number(value)? * MIB, "B/s")
+            }
             (Section::General, "total time") => {
                 let seconds = value.strip_suffix('s').ok_or("a total time without unit")?;
                 self.push("duration", number(seconds)?, "s");
@@ -120,7 +131,11 @@ impl Sysbench {
             }
             (Section::Latency, _) => {
                 if let Some(percentile) = key.strip_suffix("th percentile") {
-                    self.push(format!("latency_p{percentile}"), number(value)? / MILLIS, "s");
+                    self.push(
+                        format!("latency_p{percentile}"),
+                        number(value)? / MILLIS,
+                        "s",
+                    );
                 }
             }
             (Section::Fairness, "execution time (avg/stddev)") => self.finished = true,
@@ -155,12 +170,17 @@ fn total(value: &str) -> Result<f64, &'static str> {
 /// The rate in `1471   (734.32 per sec.)`.
 fn rate(value: &str) -> Result<f64, &'static str> {
     let (_, rest) = value.split_once('(').ok_or("a count without its rate")?;
-    number(rest.strip_suffix(" per sec.)").ok_or("a rate that is not per second")?)
+    number(
+        rest.strip_suffix(" per sec.)")
+            .ok_or("a rate that is not per second")?,
+    )
 }
 
 /// Whether the tool says with this line that it failed.
 fn is_fatal(line: &str) -> bool {
-    ["FATAL:", "PANIC:", "CRITICAL:"].iter().any(|word| line.starts_with(word))
+    ["FATAL:", "PANIC:", "CRITICAL:"]
+        .iter()
+        .any(|word| line.starts_with(word))
 }
 
 impl Adapter for Sysbench {
@@ -201,16 +221,25 @@ impl Adapter for Sysbench {
         if self.metrics.is_empty() && !self.intervals {
             return Err(match self.complaint {
                 Some(line) if exit != 0 => ReadError::Tool { exit, line },
-                _ => ReadError::Missing { what: "report of a run", exit },
+                _ => ReadError::Missing {
+                    what: "report of a run",
+                    exit,
+                },
             });
         }
         if let Some((line, 0.0)) = self.events {
             // All other figures are sysbench's defaults then.
-            let metrics = self.metrics.into_iter().filter(|metric| metric.name == "events").collect();
+            let metrics = self
+                .metrics
+                .into_iter()
+                .filter(|metric| metric.name == "events")
+                .collect();
             return Err(ReadError::NothingDone { line, metrics });
         }
         let verdict = if self.metrics.is_empty() {
-            Verdict::Partial(format!("it ended with exit status {exit} before its report"))
+            Verdict::Partial(format!(
+                "it ended with exit status {exit} before its report"
+            ))
         } else if !self.finished {
             Verdict::Partial(format!("its report has no end; exit status {exit}"))
         } else if exit != 0 {
@@ -218,7 +247,10 @@ impl Adapter for Sysbench {
         } else {
             Verdict::Ok
         };
-        Ok(Reading { metrics: self.metrics, verdict })
+        Ok(Reading {
+            metrics: self.metrics,
+            verdict,
+        })
     }
 }
 

@@ -4,7 +4,13 @@ use crate::model::Metric;
 
 /// Units by kind, each as a fraction of the kind's first: `numerator / denominator` of them.
 const KINDS: [&[(&str, f64, f64)]; 4] = [
-    &[("s", 1.0, 1.0), ("ms", 1e3, 1.0), ("us", 1e6, 1.0), ("ns", 1e9, 1.0), ("min", 1.0, 60.0)],
+    &[
+        ("s", 1.0, 1.0),
+        ("ms", 1e3, 1.0),
+        ("us", 1e6, 1.0),
+        ("ns", 1e9, 1.0),
+        ("min", 1.0, 60.0),
+    ],
     &[
         ("B", 1.0, 1.0),
         ("kB", 1.0, 1e3),
@@ -39,7 +45,11 @@ pub fn convert(metric: &Metric, unit: &str) -> Option<Metric> {
         let (_, from_n, from_d) = kind.iter().find(|(name, ..)| *name == metric.unit)?;
         let (_, to_n, to_d) = kind.iter().find(|(name, ..)| *name == unit)?;
         let value = (metric.value * (from_d * to_n)) / (from_n * to_d);
-        value.is_finite().then(|| Metric { name: metric.name.clone(), value, unit: unit.to_owned() })
+        value.is_finite().then(|| Metric {
+            name: metric.name.clone(),
+            value,
+            unit: unit.to_owned(),
+        })
     })
 }
 
@@ -50,7 +60,15 @@ mod tests {
     #[test]
     fn converts_within_a_kind_only() {
         let converted = |value, from: &str, to: &str| {
-            convert(&Metric { name: "m".to_owned(), value, unit: from.to_owned() }, to).map(|metric| metric.value)
+            convert(
+                &Metric {
+                    name: "m".to_owned(),
+                    value,
+                    unit: from.to_owned(),
+                },
+                to,
+            )
+            .map(|metric| metric.value)
         };
         assert_eq!(converted(0.25, "s", "ms"), Some(250.0));
         assert_eq!(converted(250.0, "ms", "s"), Some(0.25));

@@ -120,13 +120,15 @@ impl ArchiveError {
                      committed trials are safe and the run goes on after them"
                         .to_owned(),
                 ),
-                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                    Some("the run directory must be writable for the user who runs labrig".to_owned())
-                }
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Some(
+                    "the run directory must be writable for the user who runs labrig".to_owned(),
+                ),
                 _ => None,
             },
             Self::NotARun(_) => Some("`labrig runs` lists the runs there are".to_owned()),
-            Self::NewerFormat { .. } => Some("use the labrig that wrote it, or a newer one".to_owned()),
+            Self::NewerFormat { .. } => {
+                Some("use the labrig that wrote it, or a newer one".to_owned())
+            }
             Self::InUse { .. } => {
                 Some("wait for it or stop it; a process that died holds nothing".to_owned())
             }
@@ -161,7 +163,9 @@ impl From<ArchiveError> for PortError {
         // The text is taken already; only what lies below it is a further cause.
         port.source = match error {
             ArchiveError::Io { source, .. } => Some(source.into()),
-            ArchiveError::Json { source, .. } | ArchiveError::Encode { source, .. } => Some(source.into()),
+            ArchiveError::Json { source, .. } | ArchiveError::Encode { source, .. } => {
+                Some(source.into())
+            }
             ArchiveError::Index { source, .. } => Some(source.into()),
             _ => None,
         };

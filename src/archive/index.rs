@@ -43,8 +43,10 @@ pub(super) fn write(file: &Path, run: &RunDir, results: &Results) -> Result<(), 
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(directory)
         .map_err(failed())?;
-    fill(draft.path(), run, results)
-        .map_err(|source| ArchiveError::Index { file: file.to_owned(), source })?;
+    fill(draft.path(), run, results).map_err(|source| ArchiveError::Index {
+        file: file.to_owned(),
+        source,
+    })?;
     draft.as_file().sync_all().map_err(failed())?;
     // An index is no record: the old one may be replaced.
     draft.persist(file).map_err(|error| failed()(error.error))?;
@@ -70,11 +72,14 @@ fn fill(file: &Path, run: &RunDir, results: &Results) -> rusqlite::Result<()> {
         ],
     )?;
     {
-        let mut add_trial = transaction.prepare("INSERT INTO trials VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let mut add_trial =
+            transaction.prepare("INSERT INTO trials VALUES (?1, ?2, ?3, ?4, ?5)")?;
         let mut add_attempt =
             transaction.prepare("INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
-        let mut add_step = transaction.prepare("INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
-        let mut add_metric = transaction.prepare("INSERT INTO metrics VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let mut add_step =
+            transaction.prepare("INSERT INTO steps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+        let mut add_metric =
+            transaction.prepare("INSERT INTO metrics VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for (trial, outcomes) in &results.trials {
             let levels: serde_json::Map<_, _> = trial
                 .levels

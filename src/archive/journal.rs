@@ -48,19 +48,31 @@ impl Journal {
     /// [`ArchiveError::Journal`] with the line for any damage but a torn last line.
     pub fn read(file: &Path) -> Result<Self, ArchiveError> {
         let bytes = fs::read(file).map_err(ArchiveError::io("read a journal"))?;
-        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        let whole = bytes
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |end| end + 1);
         let mut entries: Vec<Entry> = Vec::new();
         for (index, line) in bytes[..whole].split_inclusive(|b| *b == b'\n').enumerate() {
             let expected = index as u64 + 1;
             let entry = parse_line(&line[..line.len() - 1])
                 .and_then(|entry| match entry.seq {
                     seq if seq == expected => Ok(entry),
-                    seq => Err(format!("it is entry {seq} where entry {expected} should be")),
+                    seq => Err(format!(
+                        "it is entry {seq} where entry {expected} should be"
+                    )),
                 })
-                .map_err(|why| ArchiveError::Journal { file: file.to_owned(), line: index + 1, why })?;
+                .map_err(|why| ArchiveError::Journal {
+                    file: file.to_owned(),
+                    line: index + 1,
+                    why,
+                })?;
             entries.push(entry);
         }
-        Ok(Self { entries, torn: bytes.len() - whole })
+        Ok(Self {
+            entries,
+            torn: bytes.len() - whole,
+        })
     }
 }
 
@@ -104,7 +116,11 @@ impl JournalWriter {
     /// were is returned.
     pub fn open(path: PathBuf) -> Result<(Self, usize), ArchiveError> {
         let failed = || ArchiveError::io("open the journal");
-        let file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(failed())?;
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed())?;
         let journal = Journal::read(&path)?;
         let length = file.metadata().map_err(failed())?.len() - journal.torn as u64;
         if journal.torn > 0 {
@@ -112,14 +128,28 @@ impl JournalWriter {
         }
         file.sync_all().map_err(failed())?;
         let next = journal.entries.len() as u64 + 1;
-        Ok((Self { file, path, length, next }, journal.torn))
+        Ok((
+            Self {
+                file,
+                path,
+                length,
+                next,
+            },
+            journal.torn,
+        ))
     }
 
     /// Appends a line. It is durable after [`Self::sync`].
     pub fn append(&mut self, at: Timestamp, event: &Event) -> Result<(), ArchiveError> {
-        let entry = Entry { at, seq: self.next, event: event.clone() };
-        let line = format_line(&entry)
-            .map_err(|source| ArchiveError::Encode { what: "an event".to_owned(), source })?;
+        let entry = Entry {
+            at,
+            seq: self.next,
+            event: event.clone(),
+        };
+        let line = format_line(&entry).map_err(|source| ArchiveError::Encode {
+            what: "an event".to_owned(),
+            source,
+        })?;
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             return Err(self.undo(error));
         }
@@ -130,7 +160,9 @@ impl JournalWriter {
 
     /// Makes all lines durable.
     pub fn sync(&self) -> Result<(), ArchiveError> {
-        self.file.sync_data().map_err(ArchiveError::io("save the journal"))
+        self.file
+            .sync_data()
+            .map_err(ArchiveError::io("save the journal"))
     }
 
     /// Takes back a line that was written in part, so that the next one does not run into it.
@@ -147,7 +179,10 @@ mod tests {
     use super::*;
 
     fn event(text: &str) -> Event {
-        Event::StepStarted { trial: Some(7), step: text.to_owned() }
+        Event::StepStarted {
+            trial: Some(7),
+            step: text.to_owned(),
+        }
     }
 
     fn journal_of(texts: &[&str]) -> (tempfile::TempDir, PathBuf) {
@@ -206,7 +241,9 @@ mod tests {
         std::fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
         let (mut writer, torn) = JournalWriter::open(path.clone()).unwrap();
         assert!(torn > 9);
-        writer.append(Timestamp::UNIX_EPOCH, &event("three")).unwrap();
+        writer
+            .append(Timestamp::UNIX_EPOCH, &event("three"))
+            .unwrap();
         let journal = Journal::read(&path).unwrap();
         assert_eq!((steps(&journal), journal.torn), (vec!["one", "three"], 0));
     }
@@ -218,10 +255,22 @@ mod tests {
         let lines: Vec<_> = good.split_inclusive('\n').collect();
         let cases = [
             (good.replace("two", "twa"), 2, "checksum"),
-            (format!("{}{}", lines[0], lines[2]), 2, "entry 3 where entry 2"),
-            (format!("{}{}{}", lines[0], &lines[1][9..], lines[2]), 2, "checksum"),
+            (
+                format!("{}{}", lines[0], lines[2]),
+                2,
+                "entry 3 where entry 2",
+            ),
+            (
+                format!("{}{}{}", lines[0], &lines[1][9..], lines[2]),
+                2,
+                "checksum",
+            ),
             (format!("{good}\n"), 4, "no checksum"),
-            (format!("{}{}{}", lines[0], lines[1], "{\"at\":1}\n"), 3, "no checksum"),
+            (
+                format!("{}{}{}", lines[0], lines[1], "{\"at\":1}\n"),
+                3,
+                "no checksum",
+            ),
             (format!("{good}{}\n", "é".repeat(30)), 4, "no checksum"),
             (format!("{}{good}", lines[0]), 2, "entry 1 where entry 2"),
         ];
@@ -243,9 +292,21 @@ mod tests {
         let path = directory.path().join("a.ndjson");
         std::os::unix::fs::symlink("/dev/full", &path).unwrap();
         let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
-        let mut writer = JournalWriter { file, path, length: 0, next: 1 };
-        let error = writer.append(Timestamp::UNIX_EPOCH, &event("one")).unwrap_err();
-        assert!(error.hint().is_some_and(|hint| hint.contains("free some space")), "{error:?}");
+        let mut writer = JournalWriter {
+            file,
+            path,
+            length: 0,
+            next: 1,
+        };
+        let error = writer
+            .append(Timestamp::UNIX_EPOCH, &event("one"))
+            .unwrap_err();
+        assert!(
+            error
+                .hint()
+                .is_some_and(|hint| hint.contains("free some space")),
+            "{error:?}"
+        );
         assert_eq!(writer.next, 1);
     }
 }

@@ -45,7 +45,13 @@ pub(super) fn trial_directory(trial: &Trial) -> String {
     let mut label: String = trial
         .label()
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "=,.+-_".contains(c) { c } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "=,.+-_".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect();
     label.truncate(LABEL_MAX);
     format!("{:04}-{label}", trial.number)
@@ -53,7 +59,9 @@ pub(super) fn trial_directory(trial: &Trial) -> String {
 
 /// The number a trial's directory begins with.
 fn trial_number(directory: &str) -> Option<u32> {
-    directory.split_once('-').and_then(|(number, _)| number.parse().ok())
+    directory
+        .split_once('-')
+        .and_then(|(number, _)| number.parse().ok())
 }
 
 /// The trial directories there are, by number.
@@ -158,10 +166,21 @@ mod tests {
 
     #[test]
     fn attempt_names_are_read_back() {
-        for name in [AttemptName::Committed(1), AttemptName::Open(12), AttemptName::Abandoned(3)] {
+        for name in [
+            AttemptName::Committed(1),
+            AttemptName::Open(12),
+            AttemptName::Abandoned(3),
+        ] {
             assert_eq!(AttemptName::parse(&name.to_string()), Some(name));
         }
-        for other in ["attempt-0", "attempt-", "attempt-1.tmp", ".attempt-1", "trial.json", "attempt--1"] {
+        for other in [
+            "attempt-0",
+            "attempt-",
+            "attempt-1.tmp",
+            ".attempt-1",
+            "trial.json",
+            "attempt--1",
+        ] {
             assert_eq!(AttemptName::parse(other), None, "{other}");
         }
     }

@@ -99,7 +99,11 @@ fn summarise(path: PathBuf) -> RunSummary {
                 summary.state = RunState::Finished;
             }
         }
-        Err(error) => summary.state = RunState::Broken { problem: chain(&error) },
+        Err(error) => {
+            summary.state = RunState::Broken {
+                problem: chain(&error),
+            }
+        }
     }
     summary
 }
@@ -107,9 +111,15 @@ fn summarise(path: PathBuf) -> RunSummary {
 /// An error and its causes in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |e| e.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }

@@ -44,7 +44,11 @@ impl DifferenceKind {
     /// The kind of a leaf: `input.…`, `plan.…` and `seed` are inputs, all else is environment.
     pub fn of(leaf: &str) -> Self {
         let is_input = leaf == "seed" || leaf.starts_with("input.") || leaf.starts_with("plan.");
-        if is_input { Self::Input } else { Self::Environment }
+        if is_input {
+            Self::Input
+        } else {
+            Self::Environment
+        }
     }
 }
 
@@ -64,13 +68,21 @@ impl Lock {
         if computed == self.root {
             Ok(())
         } else {
-            Err(ArchiveError::LockRoot { stored: self.root, computed })
+            Err(ArchiveError::LockRoot {
+                stored: self.root,
+                computed,
+            })
         }
     }
 
     /// Lists the leaves that differ: inputs first, then by name.
     pub fn diff(&self, other: &Self) -> Vec<Difference> {
-        let names = self.leaves.keys().chain(other.leaves.keys().filter(|k| !self.leaves.contains_key(*k)));
+        let names = self.leaves.keys().chain(
+            other
+                .leaves
+                .keys()
+                .filter(|k| !self.leaves.contains_key(*k)),
+        );
         let mut differences: Vec<_> = names
             .map(|leaf| Difference {
                 leaf: leaf.clone(),
@@ -87,7 +99,9 @@ impl Lock {
     fn digest(leaves: &BTreeMap<String, String>) -> Digest {
         leaves
             .iter()
-            .fold(Digester::default(), |digester, (name, value)| digester.field(name).field(value))
+            .fold(Digester::default(), |digester, (name, value)| {
+                digester.field(name).field(value)
+            })
             .finish()
     }
 }
@@ -97,27 +111,47 @@ mod tests {
     use super::*;
 
     fn lock(leaves: &[(&str, &str)]) -> Lock {
-        Lock::new(leaves.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+        Lock::new(
+            leaves
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+        )
     }
 
     #[test]
     fn the_root_covers_names_and_values() {
         let base = lock(&[("qemu", "7.2"), ("seed", "7")]);
         assert!(base.verify().is_ok());
-        for other in
-            [&[("qemu", "7.2"), ("seed", "8")][..], &[("qemu", "7.2"), ("seeds", "7")], &[("qemu", "7.2")]]
-        {
+        for other in [
+            &[("qemu", "7.2"), ("seed", "8")][..],
+            &[("qemu", "7.2"), ("seeds", "7")],
+            &[("qemu", "7.2")],
+        ] {
             assert_ne!(base.root, lock(other).root, "{other:?}");
         }
         let mut forged = base;
         forged.leaves.insert("seed".to_owned(), "8".to_owned());
-        assert!(matches!(forged.verify(), Err(ArchiveError::LockRoot { .. })));
+        assert!(matches!(
+            forged.verify(),
+            Err(ArchiveError::LockRoot { .. })
+        ));
     }
 
     #[test]
     fn a_diff_names_each_side_and_puts_inputs_first() {
-        let before = lock(&[("host.cpu", "A"), ("input.a.yaml", "1"), ("qemu", "7.2"), ("seed", "7")]);
-        let after = lock(&[("host.cpu", "B"), ("input.a.yaml", "1"), ("libvirt", "9"), ("seed", "8")]);
+        let before = lock(&[
+            ("host.cpu", "A"),
+            ("input.a.yaml", "1"),
+            ("qemu", "7.2"),
+            ("seed", "7"),
+        ]);
+        let after = lock(&[
+            ("host.cpu", "B"),
+            ("input.a.yaml", "1"),
+            ("libvirt", "9"),
+            ("seed", "8"),
+        ]);
         let lines: Vec<_> = before
             .diff(&after)
             .into_iter()

@@ -59,7 +59,10 @@ impl Manifest {
     pub fn new(created: Timestamp) -> Self {
         Self {
             format: Format::CURRENT,
-            tool: Tool { name: "labrig".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            tool: Tool {
+                name: "labrig".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
             created,
             host: None,
             user: None,

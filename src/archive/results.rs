@@ -20,7 +20,10 @@ impl Results {
 
     /// How many trials have an attempt that counts.
     pub fn done(&self) -> usize {
-        self.trials.iter().filter(|(_, outcomes)| Self::good(outcomes).is_some()).count()
+        self.trials
+            .iter()
+            .filter(|(_, outcomes)| Self::good(outcomes).is_some())
+            .count()
     }
 
     /// How many trials were tried and have no attempt that counts.
@@ -33,6 +36,9 @@ impl Results {
 
     /// How many trials were not tried yet.
     pub fn untried(&self) -> usize {
-        self.trials.iter().filter(|(_, outcomes)| outcomes.is_empty()).count()
+        self.trials
+            .iter()
+            .filter(|(_, outcomes)| outcomes.is_empty())
+            .count()
     }
 }

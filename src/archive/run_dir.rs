@@ -62,7 +62,9 @@ impl RunDir {
         let failed = || ArchiveError::io("create a run directory");
         inputs::check(inputs)?;
         lock.verify()?;
-        let parent = std::path::absolute(root).map_err(failed())?.join(playbook.name.as_str());
+        let parent = std::path::absolute(root)
+            .map_err(failed())?
+            .join(playbook.name.as_str());
         fs::create_dir_all(&parent).map_err(failed())?;
         let draft = tempfile::Builder::new()
             .prefix(".new-")
@@ -70,15 +72,20 @@ impl RunDir {
             .tempdir_in(&parent)
             .map_err(failed())?;
 
-        let plan =
-            PlanFile { playbook: playbook.clone(), topology: topology.clone(), trials: trials.to_vec() };
+        let plan = PlanFile {
+            playbook: playbook.clone(),
+            topology: topology.clone(),
+            trials: trials.to_vec(),
+        };
         let base = draft.path();
         for directory in [layout::INPUTS, layout::JOURNAL, layout::TRIALS] {
             fs::create_dir(base.join(directory)).map_err(failed())?;
         }
         for (path, content) in inputs {
             let path = base.join(layout::INPUTS).join(path);
-            path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed())?;
+            path.parent()
+                .map_or(Ok(()), fs::create_dir_all)
+                .map_err(failed())?;
             durable::write_new(&path, content).map_err(failed())?;
         }
         write_json(&base.join(layout::LOCK), lock)?;
@@ -96,7 +103,12 @@ impl RunDir {
             .unwrap_or_else(|| Err(failed()(io::ErrorKind::AlreadyExists.into())))?;
         // It is not at its old place any more: nothing to clean up.
         let _ = draft.keep();
-        Ok(Self { path, manifest: manifest.clone(), lock: lock.clone(), plan })
+        Ok(Self {
+            path,
+            manifest: manifest.clone(),
+            lock: lock.clone(),
+            plan,
+        })
     }
 
     /// Opens a run directory for reading.
@@ -109,7 +121,12 @@ impl RunDir {
         let lock: Lock = read_json(&path.join(layout::LOCK))?;
         lock.verify()?;
         let plan = read_json(&path.join(layout::PLAN))?;
-        Ok(Self { path, manifest, lock, plan })
+        Ok(Self {
+            path,
+            manifest,
+            lock,
+            plan,
+        })
     }
 
     /// Becomes the run's writer, under a name that its journal has. Attempts that a dead writer
@@ -174,10 +191,16 @@ impl RunDir {
             }
         }
         for (leaf, digest) in &self.lock.leaves {
-            let Some(path) = leaf.strip_prefix("input.") else { continue };
-            let wrong = |why: &str| ArchiveError::Inconsistent { path: base.join(path), why: why.to_owned() };
-            let content =
-                files.get(Path::new(path)).ok_or_else(|| wrong("the lock names it, but it is gone"))?;
+            let Some(path) = leaf.strip_prefix("input.") else {
+                continue;
+            };
+            let wrong = |why: &str| ArchiveError::Inconsistent {
+                path: base.join(path),
+                why: why.to_owned(),
+            };
+            let content = files
+                .get(Path::new(path))
+                .ok_or_else(|| wrong("the lock names it, but it is gone"))?;
             if Digest::of(content).to_string() != *digest {
                 return Err(wrong("it is not what the lock says it was"));
             }
@@ -202,7 +225,10 @@ impl RunDir {
                 Ok((trial.clone(), outcomes))
             })
             .collect::<Result<_, ArchiveError>>()?;
-        Ok(Results { playbook: self.playbook().clone(), trials })
+        Ok(Results {
+            playbook: self.playbook().clone(),
+            trials,
+        })
     }
 
     /// Where the raw files of a trial's committed attempts are, by attempt number.
@@ -211,7 +237,9 @@ impl RunDir {
     /// When the directory cannot be read.
     pub fn attempt_paths(&self, trial: &Trial) -> Result<BTreeMap<u32, PathBuf>, ArchiveError> {
         let directories = self.trial_directories()?;
-        let Some(directory) = directories.get(&trial.number) else { return Ok(BTreeMap::new()) };
+        let Some(directory) = directories.get(&trial.number) else {
+            return Ok(BTreeMap::new());
+        };
         let names = layout::attempt_names(directory).map_err(ArchiveError::io("list attempts"))?;
         Ok(names
             .into_iter()
@@ -229,11 +257,16 @@ impl RunDir {
         let mut journals = BTreeMap::new();
         for entry in fs::read_dir(self.path.join(layout::JOURNAL)).map_err(failed())? {
             let path = entry.map_err(failed())?.path();
-            let Some(writer) = path.file_stem().filter(|_| path.extension().is_some_and(|e| e == "ndjson"))
+            let Some(writer) = path
+                .file_stem()
+                .filter(|_| path.extension().is_some_and(|e| e == "ndjson"))
             else {
                 continue;
             };
-            journals.insert(writer.to_string_lossy().into_owned(), Journal::read(&path)?.entries);
+            journals.insert(
+                writer.to_string_lossy().into_owned(),
+                Journal::read(&path)?.entries,
+            );
         }
         Ok(journals)
     }
@@ -251,8 +284,12 @@ impl RunDir {
     /// The directories of the trials that have one, by trial number.
     pub(super) fn trial_directories(&self) -> Result<BTreeMap<u32, PathBuf>, ArchiveError> {
         let base = self.path.join(layout::TRIALS);
-        let names = layout::trial_directories(&base).map_err(ArchiveError::io("list the trials"))?;
-        Ok(names.into_iter().map(|(number, name)| (number, base.join(name))).collect())
+        let names =
+            layout::trial_directories(&base).map_err(ArchiveError::io("list the trials"))?;
+        Ok(names
+            .into_iter()
+            .map(|(number, name)| (number, base.join(name)))
+            .collect())
     }
 }
 
@@ -265,7 +302,11 @@ pub(super) fn read_manifest(path: &Path) -> Result<Manifest, ArchiveError> {
     let AnyManifest { format } = read_json(&file)?;
     let known = Format::CURRENT.major;
     if format.major != known {
-        return Err(ArchiveError::NewerFormat { path: path.to_owned(), found: format.major, known });
+        return Err(ArchiveError::NewerFormat {
+            path: path.to_owned(),
+            found: format.major,
+            known,
+        });
     }
     read_json(&file)
 }
@@ -278,14 +319,19 @@ pub(super) fn read_outcomes(trial: &Trial, directory: &Path) -> Result<Vec<Outco
         file => read_json(&file)?,
     };
     let inconsistent = |path: &Path, why: &str| {
-        Err(ArchiveError::Inconsistent { path: path.to_owned(), why: why.to_owned() })
+        Err(ArchiveError::Inconsistent {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        })
     };
     if stored != *trial {
         return inconsistent(directory, "it holds another trial than the plan says");
     }
     let mut outcomes = Vec::new();
     for name in layout::attempt_names(directory).map_err(ArchiveError::io("list attempts"))? {
-        let AttemptName::Committed(number) = name else { continue };
+        let AttemptName::Committed(number) = name else {
+            continue;
+        };
         let file = directory.join(name.to_string()).join(layout::OUTCOME);
         let outcome: Outcome = read_json(&file)?;
         if outcome.attempt != number {
@@ -304,13 +350,18 @@ pub(super) fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, ArchiveEr
 
 /// Writes a new JSON file for people and programs: indented, with a last line end.
 pub(super) fn write_json(file: &Path, value: &impl Serialize) -> Result<(), ArchiveError> {
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|source| ArchiveError::Encode { what: file.display().to_string(), source })?;
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|source| ArchiveError::Encode {
+        what: file.display().to_string(),
+        source,
+    })?;
     bytes.push(b'\n');
     durable::write_new(file, &bytes).map_err(ArchiveError::io("write the archive"))
 }
 
 /// Whether a rename failed because its target exists.
 pub(super) fn is_taken(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
+    matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty
+    )
 }

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use super::{Lock, Manifest, Results, RunDir, Writer};
 use crate::model::{
-    Better, Design, Digest, Digester, Domain, Factor, Failure, FailureKind, Image, ImageRecipe, ImageSource,
-    Lab, Level, Metric, MetricSpec, Name, Order, Outcome, Playbook, Seconds, Step, StepAction, StepRecord,
-    Topology, Trial,
+    Better, Design, Digest, Digester, Domain, Factor, Failure, FailureKind, Image, ImageRecipe,
+    ImageSource, Lab, Level, Metric, MetricSpec, Name, Order, Outcome, Playbook, Seconds, Step,
+    StepAction, StepRecord, Topology, Trial,
 };
 use crate::ports::{Attempts, Clock};
 
@@ -49,8 +49,15 @@ pub(crate) fn playbook(levels: &[Level], repetitions: u32) -> Playbook {
     Playbook {
         name: name("oltp"),
         roles: BTreeMap::from([(name("db"), vec![name("db")])]),
-        factors: vec![Factor { name: name("threads"), levels: levels.to_vec() }],
-        design: Design { repetitions, order: Order::Blocks, seed: 7 },
+        factors: vec![Factor {
+            name: name("threads"),
+            levels: levels.to_vec(),
+        }],
+        design: Design {
+            repetitions,
+            order: Order::Blocks,
+            seed: 7,
+        },
         setup: Vec::new(),
         trial: vec![Step {
             name: "load".to_owned(),
@@ -62,7 +69,10 @@ pub(crate) fn playbook(levels: &[Level], repetitions: u32) -> Playbook {
             },
             timeout: Seconds(Duration::from_millis(90_500)),
         }],
-        metrics: vec![metric("tps", true, "1/s", Better::Higher), metric("p95", false, "ms", Better::Lower)],
+        metrics: vec![
+            metric("tps", true, "1/s", Better::Higher),
+            metric("p95", false, "ms", Better::Lower),
+        ],
         margin: 0.1,
     }
 }
@@ -74,10 +84,17 @@ pub(crate) fn trials(playbook: &Playbook) -> Vec<Trial> {
     for block in 1..=playbook.design.repetitions {
         for level in &factor.levels {
             let levels = vec![(factor.name.clone(), level.clone())];
-            let identity =
-                Digester::default().field(format!("{levels:?}")).field(block.to_be_bytes()).finish();
+            let identity = Digester::default()
+                .field(format!("{levels:?}"))
+                .field(block.to_be_bytes())
+                .finish();
             let number = u32::try_from(trials.len()).unwrap() + 1;
-            trials.push(Trial { number, block, levels, identity });
+            trials.push(Trial {
+                number,
+                block,
+                levels,
+                identity,
+            });
         }
     }
     trials
@@ -85,11 +102,15 @@ pub(crate) fn trials(playbook: &Playbook) -> Vec<Trial> {
 
 pub(crate) fn topology() -> Topology {
     Topology {
-        lab: Lab { name: name("quickstart") },
+        lab: Lab {
+            name: name("quickstart"),
+        },
         images: BTreeMap::from([(
             name("micro"),
             Image {
-                source: ImageSource::Build(ImageRecipe::Micro { suite: "bookworm".to_owned() }),
+                source: ImageSource::Build(ImageRecipe::Micro {
+                    suite: "bookworm".to_owned(),
+                }),
                 key: Digest::of("micro"),
             },
         )]),
@@ -116,19 +137,28 @@ pub(crate) fn lock() -> Lock {
     Lock::new(BTreeMap::from([
         leaf("host.acceleration", "emulation"),
         leaf("host.cpu", "EPYC"),
-        leaf("input.topologies/quickstart.yaml", &Digest::of("version: 1\n").to_string()),
+        leaf(
+            "input.topologies/quickstart.yaml",
+            &Digest::of("version: 1\n").to_string(),
+        ),
         leaf("seed", "7"),
     ]))
 }
 
 pub(crate) fn inputs() -> Vec<(PathBuf, Vec<u8>)> {
-    vec![(PathBuf::from("topologies/quickstart.yaml"), b"version: 1\n".to_vec())]
+    vec![(
+        PathBuf::from("topologies/quickstart.yaml"),
+        b"version: 1\n".to_vec(),
+    )]
 }
 
 /// A good outcome with the playbook's two metrics.
 pub(crate) fn good(attempt: u32, tps: f64, p95: f64) -> Outcome {
-    let metric =
-        |name: &str, value, unit: &str| Metric { name: name.to_owned(), value, unit: unit.to_owned() };
+    let metric = |name: &str, value, unit: &str| Metric {
+        name: name.to_owned(),
+        value,
+        unit: unit.to_owned(),
+    };
     Outcome {
         attempt,
         started: stamp(),
@@ -161,14 +191,24 @@ pub(crate) fn bad(attempt: u32, message: &str) -> Outcome {
 /// Results with one value of `tps` and `p95` = 1000/tps per trial, by level and block.
 pub(crate) fn results(cells: &[(i64, &[f64])]) -> Results {
     let levels: Vec<_> = cells.iter().map(|(level, _)| Level::Int(*level)).collect();
-    let repetitions = cells.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let repetitions = cells
+        .iter()
+        .map(|(_, values)| values.len())
+        .max()
+        .unwrap_or(0);
     let playbook = playbook(&levels, u32::try_from(repetitions).unwrap());
     let trials = trials(&playbook)
         .into_iter()
         .map(|trial| {
-            let at = levels.iter().position(|level| *level == trial.levels[0].1).unwrap();
+            let at = levels
+                .iter()
+                .position(|level| *level == trial.levels[0].1)
+                .unwrap();
             let value = cells[at].1.get(trial.block as usize - 1);
-            let outcomes = value.map(|tps| good(1, *tps, 1000.0 / tps)).into_iter().collect();
+            let outcomes = value
+                .map(|tps| good(1, *tps, 1000.0 / tps))
+                .into_iter()
+                .collect();
             (trial, outcomes)
         })
         .collect();
@@ -177,7 +217,16 @@ pub(crate) fn results(cells: &[(i64, &[f64])]) -> Results {
 
 pub(crate) fn create(root: &Path, playbook: &Playbook) -> RunDir {
     let manifest = Manifest::new(stamp());
-    RunDir::create(root, &manifest, &inputs(), &trials(playbook), playbook, &topology(), &lock()).unwrap()
+    RunDir::create(
+        root,
+        &manifest,
+        &inputs(),
+        &trials(playbook),
+        playbook,
+        &topology(),
+        &lock(),
+    )
+    .unwrap()
 }
 
 pub(crate) fn writer(run: &RunDir) -> Writer {

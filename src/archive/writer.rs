@@ -36,7 +36,11 @@ struct TrialState {
 }
 
 impl Writer {
-    pub(super) fn open(run: &RunDir, name: &Name, clock: Arc<dyn Clock>) -> Result<Self, ArchiveError> {
+    pub(super) fn open(
+        run: &RunDir,
+        name: &Name,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ArchiveError> {
         let lock = take_lock(run.path())?;
         let directories = run.trial_directories()?;
         let mut trials = BTreeMap::new();
@@ -52,19 +56,35 @@ impl Writer {
                     (run.path().join(layout::TRIALS).join(name), Vec::new())
                 }
             };
-            trials.insert(trial.number, TrialState { trial: trial.clone(), directory, committed });
+            trials.insert(
+                trial.number,
+                TrialState {
+                    trial: trial.clone(),
+                    directory,
+                    committed,
+                },
+            );
         }
         let journals = run.path().join(layout::JOURNAL);
         let (journal, torn) = JournalWriter::open(journals.join(format!("{name}.ndjson")))?;
         durable::sync_directory(&journals).map_err(ArchiveError::io("open the journal"))?;
 
-        let writer =
-            Self { run: run.clone(), clock, state: Mutex::new(State { journal, trials }), _lock: lock };
+        let writer = Self {
+            run: run.clone(),
+            clock,
+            state: Mutex::new(State { journal, trials }),
+            _lock: lock,
+        };
         if torn > 0 {
-            writer.warn(format!("the journal's last line was torn: {torn} bytes were cut off"))?;
+            writer.warn(format!(
+                "the journal's last line was torn: {torn} bytes were cut off"
+            ))?;
         }
         for path in put_aside {
-            writer.warn(format!("an attempt was left unfinished and is kept as {}", path.display()))?;
+            writer.warn(format!(
+                "an attempt was left unfinished and is kept as {}",
+                path.display()
+            ))?;
         }
         Ok(writer)
     }
@@ -80,7 +100,10 @@ impl Writer {
     }
 
     fn warn(&self, text: String) -> Result<(), ArchiveError> {
-        let event = Event::Message { level: EventLevel::Warning, text };
+        let event = Event::Message {
+            level: EventLevel::Warning,
+            text,
+        };
         self.state().journal.append(self.clock.now(), &event)
     }
 
@@ -110,34 +133,52 @@ impl Writer {
         let known = self.known(&mut state, trial)?;
         if outcome.attempt != attempt.number {
             let why = format!("its outcome says it is attempt {}", outcome.attempt);
-            return Err(ArchiveError::Inconsistent { path: attempt.directory.clone(), why });
+            return Err(ArchiveError::Inconsistent {
+                path: attempt.directory.clone(),
+                why,
+            });
         }
-        let open = known.directory.join(AttemptName::Open(attempt.number).to_string());
+        let open = known
+            .directory
+            .join(AttemptName::Open(attempt.number).to_string());
         write_json(&open.join(layout::OUTCOME), outcome)?;
         durable::sync_tree(&open).map_err(failed())?;
-        let committed = known.directory.join(AttemptName::Committed(attempt.number).to_string());
+        let committed = known
+            .directory
+            .join(AttemptName::Committed(attempt.number).to_string());
         durable::rename_new(&open, &committed).map_err(failed())?;
         known.committed.push(outcome.clone());
         Ok(())
     }
 
-    fn known<'s>(&self, state: &'s mut State, trial: &Trial) -> Result<&'s mut TrialState, ArchiveError> {
-        state.trials.get_mut(&trial.number).filter(|known| known.trial == *trial).ok_or_else(|| {
-            ArchiveError::UnknownTrial { path: self.run.path().to_owned(), number: trial.number }
-        })
+    fn known<'s>(
+        &self,
+        state: &'s mut State,
+        trial: &Trial,
+    ) -> Result<&'s mut TrialState, ArchiveError> {
+        state
+            .trials
+            .get_mut(&trial.number)
+            .filter(|known| known.trial == *trial)
+            .ok_or_else(|| ArchiveError::UnknownTrial {
+                path: self.run.path().to_owned(),
+                number: trial.number,
+            })
     }
 }
 
 impl Attempts for Writer {
     fn is_done(&self, trial: &Trial) -> bool {
         let mut state = self.state();
-        self.known(&mut state, trial).is_ok_and(|known| known.committed.iter().any(Outcome::is_good))
+        self.known(&mut state, trial)
+            .is_ok_and(|known| known.committed.iter().any(Outcome::is_good))
     }
 
     fn attempts(&self, trial: &Trial) -> u32 {
         let mut state = self.state();
-        self.known(&mut state, trial)
-            .map_or(0, |known| u32::try_from(known.committed.len()).unwrap_or(u32::MAX))
+        self.known(&mut state, trial).map_or(0, |known| {
+            u32::try_from(known.committed.len()).unwrap_or(u32::MAX)
+        })
     }
 
     fn begin(&self, trial: &Trial) -> Result<Attempt, PortError> {
@@ -173,12 +214,17 @@ fn take_lock(run: &Path) -> Result<fs::File, ArchiveError> {
             if file.read_to_string(&mut holder).is_err() || holder.trim().is_empty() {
                 holder = "another process".to_owned();
             }
-            return Err(ArchiveError::InUse { path: run.to_owned(), holder: holder.trim().to_owned() });
+            return Err(ArchiveError::InUse {
+                path: run.to_owned(),
+                holder: holder.trim().to_owned(),
+            });
         }
         Err(std::fs::TryLockError::Error(error)) => return Err(failed()(error)),
     }
     let holder = format!("process {}\n", std::process::id());
-    file.set_len(0).and_then(|()| file.rewind()).map_err(failed())?;
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .map_err(failed())?;
     file.write_all(holder.as_bytes()).map_err(failed())?;
     Ok(file)
 }
@@ -198,7 +244,11 @@ fn make_trial_directory(known: &TrialState) -> Result<(), ArchiveError> {
     }
     write_json(&draft, &known.trial)?;
     durable::rename_new(&draft, &identity).map_err(failed())?;
-    known.directory.parent().map_or(Ok(()), durable::sync_directory).map_err(failed())
+    known
+        .directory
+        .parent()
+        .map_or(Ok(()), durable::sync_directory)
+        .map_err(failed())
 }
 
 /// Renames attempts that were begun and never committed, so that what they hold is kept and their

@@ -47,7 +47,13 @@ pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub(super) fn new(kind: Kind, error: impl Into<anyhow::Error>) -> Self {
-        Self { kind, error: error.into(), hints: Vec::new(), context: Vec::new(), notes: None }
+        Self {
+            kind,
+            error: error.into(),
+            hints: Vec::new(),
+            context: Vec::new(),
+            notes: None,
+        }
     }
 
     pub(super) fn usage(message: impl Into<String>) -> Self {
@@ -61,7 +67,12 @@ impl Failure {
 
     /// Says it: in text with causes and hints, or as one JSON object, on standard error.
     pub(super) fn report(self, json: bool) -> ExitCode {
-        let causes: Vec<String> = self.error.chain().skip(1).map(ToString::to_string).collect();
+        let causes: Vec<String> = self
+            .error
+            .chain()
+            .skip(1)
+            .map(ToString::to_string)
+            .collect();
         if json {
             let object = serde_json::json!({
                 "error": self.error.to_string(),
@@ -91,7 +102,10 @@ impl Failure {
 
 impl From<Notes> for Failure {
     fn from(notes: Notes) -> Self {
-        let mut failure = Self::new(Kind::Input, anyhow::Error::msg("take the input: it has errors"));
+        let mut failure = Self::new(
+            Kind::Input,
+            anyhow::Error::msg("take the input: it has errors"),
+        );
         failure.notes = Some(notes);
         failure
     }
@@ -99,7 +113,11 @@ impl From<Notes> for Failure {
 
 impl From<PortError> for Failure {
     fn from(mut error: PortError) -> Self {
-        let kind = if error.kind == ErrorKind::Cancelled { Kind::Interrupted } else { Kind::Host };
+        let kind = if error.kind == ErrorKind::Cancelled {
+            Kind::Interrupted
+        } else {
+            Kind::Host
+        };
         let hint = error.hint.take();
         let mut failure = Self::new(kind, error);
         failure.hints.extend(hint);
@@ -109,7 +127,11 @@ impl From<PortError> for Failure {
 
 impl From<ApplyError> for Failure {
     fn from(mut error: ApplyError) -> Self {
-        let kind = if error.is_cancelled() { Kind::Interrupted } else { Kind::Host };
+        let kind = if error.is_cancelled() {
+            Kind::Interrupted
+        } else {
+            Kind::Host
+        };
         let hint = error.source.hint.take();
         let mut context = std::mem::take(&mut error.console);
         if let (Some(domain), false) = (&error.domain, context.is_empty()) {

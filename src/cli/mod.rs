@@ -1,6 +1,7 @@
 //! The command line: one file a verb, the wiring of the layers below, and the one place where
 //! errors become text and exit codes.
 
+mod bring_up;
 mod check;
 mod down;
 mod error;
@@ -22,7 +23,12 @@ use clap::{Parser, Subcommand};
 
 /// Performance labs that anyone can declare, bring up and repeat.
 #[derive(Debug, Parser)]
-#[command(name = "labrig", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "labrig",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -37,7 +43,13 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// Where labs and images are kept [default: /var/lib/labrig for root, else ~/.local/state/labrig]
-    #[arg(long, global = true, env = "LABRIG_STATE_DIR", value_name = "DIR", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "LABRIG_STATE_DIR",
+        value_name = "DIR",
+        hide_env_values = true
+    )]
     state_dir: Option<std::path::PathBuf>,
 }
 
@@ -77,11 +89,19 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { error::Kind::Usage.exit_code() } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                error::Kind::Usage.exit_code()
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LABRIG_LOG").unwrap_or_else(|_| "off".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_env("LABRIG_LOG").unwrap_or_else(|_| "off".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let Cli { global, verb } = cli;
     let json = global.json;
     let result = match verb {

@@ -29,11 +29,17 @@ impl State {
             return Ok(PathBuf::from("/var/lib/labrig"));
         }
         // The XDG base directory specification: relative paths are to be ignored.
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let absolute = |name| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
         absolute("XDG_STATE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
             .map(|state| state.join("labrig"))
-            .ok_or_else(|| Failure::usage("find a state directory: HOME is not set").hint("use --state-dir"))
+            .ok_or_else(|| {
+                Failure::usage("find a state directory: HOME is not set").hint("use --state-dir")
+            })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -75,7 +81,12 @@ impl State {
         for entry in entries {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
-                names.extend(entry.file_name().to_str().and_then(|name| name.parse().ok()));
+                names.extend(
+                    entry
+                        .file_name()
+                        .to_str()
+                        .and_then(|name| name.parse().ok()),
+                );
             }
         }
         names.sort();
@@ -89,18 +100,29 @@ impl State {
     pub(super) fn lock(&self, name: &Name, verb: &str) -> Result<LabLock> {
         fs::create_dir_all(self.labs())?;
         let path = self.labs().join(format!("{name}.lock"));
-        let file = fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)?;
         match file.file().try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
                 let holder = fs::read_to_string(&path).unwrap_or_default();
-                let message = format!("change lab {name}: another labrig is at it ({})", holder.trim());
-                return Err(Failure::new(Kind::Host, anyhow::Error::msg(message)).hint("wait for it, or end it"));
+                let message = format!(
+                    "change lab {name}: another labrig is at it ({})",
+                    holder.trim()
+                );
+                return Err(Failure::new(Kind::Host, anyhow::Error::msg(message))
+                    .hint("wait for it, or end it"));
             }
             Err(std::fs::TryLockError::Error(e)) => return Err(e.into()),
         }
         fs::write(&path, format!("{verb}, process {}\n", std::process::id()))?;
-        Ok(LabLock { _file: file.into_file() })
+        Ok(LabLock {
+            _file: file.into_file(),
+        })
     }
 }
 

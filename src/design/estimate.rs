@@ -12,9 +12,19 @@ pub fn estimate(playbook: &Playbook) -> Seconds {
         StepAction::Load { expect, .. } => expect.0,
         _ => Duration::ZERO,
     };
-    let trial: Duration = playbook.trial.iter().map(|step| expected(&step.action)).sum();
-    let cells = playbook.factors.iter().map(|factor| factor.levels.len()).product::<usize>();
-    let trials = u32::try_from(cells).unwrap_or(u32::MAX).saturating_mul(playbook.design.repetitions);
+    let trial: Duration = playbook
+        .trial
+        .iter()
+        .map(|step| expected(&step.action))
+        .sum();
+    let cells = playbook
+        .factors
+        .iter()
+        .map(|factor| factor.levels.len())
+        .product::<usize>();
+    let trials = u32::try_from(cells)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(playbook.design.repetitions);
     Seconds(trial.checked_mul(trials).unwrap_or(Duration::MAX))
 }
 
@@ -27,7 +37,12 @@ mod tests {
 
     #[test]
     fn counts_the_loads_of_all_trials() {
-        let step = |action| Step { name: "s".to_owned(), on: Vec::new(), action, timeout: Seconds(Duration::from_secs(90)) };
+        let step = |action| Step {
+            name: "s".to_owned(),
+            on: Vec::new(),
+            action,
+            timeout: Seconds(Duration::from_secs(90)),
+        };
         let load = StepAction::Load {
             command: "true".to_owned(),
             adapter: "lines".to_owned(),
@@ -36,10 +51,22 @@ mod tests {
         let playbook = Playbook {
             name: "oltp".parse().unwrap(),
             roles: BTreeMap::new(),
-            factors: vec![Factor { name: "n".parse().unwrap(), levels: vec![Level::Int(1), Level::Int(2)] }],
-            design: Design { repetitions: 3, order: Order::Blocks, seed: 1 },
+            factors: vec![Factor {
+                name: "n".parse().unwrap(),
+                levels: vec![Level::Int(1), Level::Int(2)],
+            }],
+            design: Design {
+                repetitions: 3,
+                order: Order::Blocks,
+                seed: 1,
+            },
             setup: Vec::new(),
-            trial: vec![step(StepAction::Run { command: "true".to_owned() }), step(load)],
+            trial: vec![
+                step(StepAction::Run {
+                    command: "true".to_owned(),
+                }),
+                step(load),
+            ],
             metrics: Vec::new(),
             margin: 0.1,
         };

@@ -17,11 +17,19 @@ pub fn trials(playbook: &Playbook) -> Vec<Trial> {
     let mut trials = Vec::with_capacity(cells.len() * playbook.design.repetitions as usize);
     for block in 1..=playbook.design.repetitions {
         let mut order = cells.clone();
-        order.shuffle(&mut Pcg64::new(u128::from(playbook.design.seed), u128::from(block)));
+        order.shuffle(&mut Pcg64::new(
+            u128::from(playbook.design.seed),
+            u128::from(block),
+        ));
         for levels in order {
             let identity = identity(playbook, &levels, block, steps);
             let number = u32::try_from(trials.len() + 1).unwrap_or(u32::MAX);
-            trials.push(Trial { number, block, levels, identity });
+            trials.push(Trial {
+                number,
+                block,
+                levels,
+                identity,
+            });
         }
     }
     trials
@@ -35,17 +43,25 @@ fn cells(factors: &[Factor]) -> Vec<Vec<(Name, Level)>> {
             cell.push((factor.name.clone(), level.clone()));
             cell
         };
-        cells.iter().flat_map(|cell| factor.levels.iter().map(move |level| with(cell, level))).collect()
+        cells
+            .iter()
+            .flat_map(|cell| factor.levels.iter().map(move |level| with(cell, level)))
+            .collect()
     })
 }
 
 fn identity(playbook: &Playbook, levels: &[(Name, Level)], block: u32, steps: Digest) -> Digest {
-    let mut digester = Digester::default().field("labrig trial 1").field(playbook.name.as_str());
+    let mut digester = Digester::default()
+        .field("labrig trial 1")
+        .field(playbook.name.as_str());
     for (name, level) in levels {
         let (kind, text) = typed(level);
         digester = digester.field(name.as_str()).field(kind).field(text);
     }
-    digester.field(block.to_be_bytes()).field(steps.bytes()).finish()
+    digester
+        .field(block.to_be_bytes())
+        .field(steps.bytes())
+        .finish()
 }
 
 /// A level with its type: `1`, `1.0` and `"1"` differ.
@@ -62,8 +78,12 @@ fn typed(level: &Level) -> (&'static str, String) {
 /// Digest of what a trial does: the roles and all steps, setup included, since a trial on a
 /// machine that was set up otherwise is another trial.
 fn steps_digest(playbook: &Playbook) -> Digest {
-    #[expect(clippy::expect_used, reason = "these types have text keys and derived impls only, which never fail")]
-    let json = serde_json::to_vec(&(&playbook.roles, &playbook.setup, &playbook.trial)).expect("plain data");
+    #[expect(
+        clippy::expect_used,
+        reason = "these types have text keys and derived impls only, which never fail"
+    )]
+    let json = serde_json::to_vec(&(&playbook.roles, &playbook.setup, &playbook.trial))
+        .expect("plain data");
     Digest::of(json)
 }
 
@@ -78,12 +98,19 @@ mod tests {
 
     fn playbook(levels: &[Vec<Level>], repetitions: u32, seed: u64) -> Playbook {
         let name = |text: &str| text.parse::<Name>().unwrap();
-        let factor = |(i, levels): (usize, &Vec<Level>)| Factor { name: name(&format!("f{i}")), levels: levels.clone() };
+        let factor = |(i, levels): (usize, &Vec<Level>)| Factor {
+            name: name(&format!("f{i}")),
+            levels: levels.clone(),
+        };
         Playbook {
             name: name("oltp"),
             roles: BTreeMap::new(),
             factors: levels.iter().enumerate().map(factor).collect(),
-            design: Design { repetitions, order: Order::Blocks, seed },
+            design: Design {
+                repetitions,
+                order: Order::Blocks,
+                seed,
+            },
             setup: Vec::new(),
             trial: Vec::new(),
             metrics: Vec::new(),
@@ -92,7 +119,10 @@ mod tests {
     }
 
     fn ints(counts: &[i64]) -> Vec<Vec<Level>> {
-        counts.iter().map(|n| (0..*n).map(Level::Int).collect()).collect()
+        counts
+            .iter()
+            .map(|n| (0..*n).map(Level::Int).collect())
+            .collect()
     }
 
     proptest! {
@@ -124,29 +154,54 @@ mod tests {
     fn seeds_and_blocks_put_a_cell_at_different_places() {
         let position = |seed, block: u32| {
             let made = trials(&playbook(&ints(&[6]), 2, seed));
-            made.iter().filter(|trial| trial.block == block).position(|trial| trial.label() == "f0=0").unwrap()
+            made.iter()
+                .filter(|trial| trial.block == block)
+                .position(|trial| trial.label() == "f0=0")
+                .unwrap()
         };
         let over_seeds: BTreeSet<_> = (0..60).map(|seed| position(seed, 1)).collect();
         assert_eq!(over_seeds.len(), 6, "a cell comes at every place");
-        assert!((0..60).any(|seed| position(seed, 1) != position(seed, 2)), "blocks have orders of their own");
+        assert!(
+            (0..60).any(|seed| position(seed, 1) != position(seed, 2)),
+            "blocks have orders of their own"
+        );
     }
 
     #[test]
     fn the_order_of_a_seed_never_changes() {
-        let labels: Vec<_> = trials(&playbook(&ints(&[5]), 2, 7)).iter().map(Trial::label).collect();
-        assert_eq!(labels.join(" "), "f0=2 f0=0 f0=4 f0=1 f0=3 f0=3 f0=1 f0=4 f0=0 f0=2");
+        let labels: Vec<_> = trials(&playbook(&ints(&[5]), 2, 7))
+            .iter()
+            .map(Trial::label)
+            .collect();
+        assert_eq!(
+            labels.join(" "),
+            "f0=2 f0=0 f0=4 f0=1 f0=3 f0=3 f0=1 f0=4 f0=0 f0=2"
+        );
     }
 
     #[test]
     fn the_type_of_a_level_is_part_of_the_identity() {
         let identity = |level| trials(&playbook(&[vec![level]], 1, 1))[0].identity;
-        let all = [Level::Int(1), Level::Float(1.0), Level::Text("1".to_owned()), Level::Text("1.0".to_owned())];
-        assert_eq!(all.into_iter().map(identity).collect::<BTreeSet<_>>().len(), 4);
+        let all = [
+            Level::Int(1),
+            Level::Float(1.0),
+            Level::Text("1".to_owned()),
+            Level::Text("1.0".to_owned()),
+        ];
+        assert_eq!(
+            all.into_iter().map(identity).collect::<BTreeSet<_>>().len(),
+            4
+        );
     }
 
     #[test]
     fn without_factors_there_is_one_cell() {
         let made = trials(&playbook(&[], 3, 1));
-        assert_eq!(made.iter().map(|trial| (trial.number, trial.block)).collect::<Vec<_>>(), [(1, 1), (2, 2), (3, 3)]);
+        assert_eq!(
+            made.iter()
+                .map(|trial| (trial.number, trial.block))
+                .collect::<Vec<_>>(),
+            [(1, 1), (2, 2), (3, 3)]
+        );
     }
 }

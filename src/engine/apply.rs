@@ -39,7 +39,10 @@ pub(super) struct Halt {
 
 impl Halt {
     pub(super) fn check(&self) -> Result<(), PortError> {
-        self.user.check().and_then(|()| self.failure.check()).map_err(|e| PortError::new(ErrorKind::Cancelled, e.to_string()))
+        self.user
+            .check()
+            .and_then(|()| self.failure.check())
+            .map_err(|e| PortError::new(ErrorKind::Cancelled, e.to_string()))
     }
 }
 
@@ -72,7 +75,9 @@ impl Applier {
     /// The first failure, in order of time.
     pub async fn apply(&self, plan: Plan) -> Result<(), ApplyError> {
         let began = Instant::now();
-        self.bus.send(&Event::PlanStarted { actions: plan.actions.len() });
+        self.bus.send(&Event::PlanStarted {
+            actions: plan.actions.len(),
+        });
         let actions: Arc<[Action]> = plan.actions.into();
         let mut waiting: Vec<usize> = actions.iter().map(|action| action.after.len()).collect();
         let mut followers = vec![Vec::new(); actions.len()];
@@ -81,7 +86,10 @@ impl Applier {
                 followers[before].push(i);
             }
         }
-        let halt = Halt { user: self.cancel.clone(), failure: Cancel::default() };
+        let halt = Halt {
+            user: self.cancel.clone(),
+            failure: Cancel::default(),
+        };
         let mut running = JoinSet::new();
         let start = |running: &mut JoinSet<_>, i: usize| {
             let (this, actions, halt) = (self.clone(), Arc::clone(&actions), halt.clone());
@@ -117,7 +125,9 @@ impl Applier {
                 console: Vec::new(),
             }),
             None => {
-                self.bus.send(&Event::PlanDone { seconds: began.elapsed().as_secs_f64() });
+                self.bus.send(&Event::PlanDone {
+                    seconds: began.elapsed().as_secs_f64(),
+                });
                 Ok(())
             }
         }
@@ -126,12 +136,18 @@ impl Applier {
     fn explain(&self, action: &Action, source: PortError) -> ApplyError {
         let waited = matches!(action.kind, ActionKind::AwaitReady { .. });
         let console = match &action.domain {
-            Some(domain) if waited && source.kind != ErrorKind::Cancelled => {
-                self.hypervisor.console_tail(domain, CONSOLE_LINES).unwrap_or_default()
-            }
+            Some(domain) if waited && source.kind != ErrorKind::Cancelled => self
+                .hypervisor
+                .console_tail(domain, CONSOLE_LINES)
+                .unwrap_or_default(),
             _ => Vec::new(),
         };
-        ApplyError { title: action.title(), source, domain: action.domain.clone(), console }
+        ApplyError {
+            title: action.title(),
+            source,
+            domain: action.domain.clone(),
+            console,
+        }
     }
 
     fn execute(&self, index: usize, action: &Action, halt: &Halt) -> Result<(), PortError> {
@@ -145,8 +161,14 @@ impl Applier {
         });
         let result = self.perform(index, action, halt);
         self.bus.send(&match &result {
-            Ok(()) => Event::ActionDone { action: index, seconds: began.elapsed().as_secs_f64() },
-            Err(error) => Event::ActionFailed { action: index, error: chain(error) },
+            Ok(()) => Event::ActionDone {
+                action: index,
+                seconds: began.elapsed().as_secs_f64(),
+            },
+            Err(error) => Event::ActionFailed {
+                action: index,
+                error: chain(error),
+            },
         });
         result
     }
@@ -160,24 +182,41 @@ impl Applier {
         match &action.kind {
             K::EnsureImage { image, link, .. } => {
                 let progress = |detail: &str| {
-                    self.bus.send(&Event::ActionProgress { action: index, detail: detail.to_owned() });
+                    self.bus.send(&Event::ActionProgress {
+                        action: index,
+                        detail: detail.to_owned(),
+                    });
                 };
                 let files = self.images.ensure(image, &progress)?;
                 hypervisor.link_image(link, &files)
             }
             K::DefineNetwork { name, xml } => hypervisor.define_network(name, xml),
             K::StartNetwork { name } => hypervisor.start_network(name),
-            K::Reserve { network, reservation, wanted } => hypervisor.reserve(network, reservation, *wanted),
+            K::Reserve {
+                network,
+                reservation,
+                wanted,
+            } => hypervisor.reserve(network, reservation, *wanted),
             K::RemoveNetwork { name } => hypervisor.remove_network(name),
-            K::CreateDisk { path, backing, size } => hypervisor.create_disk(path, backing.as_deref(), *size),
+            K::CreateDisk {
+                path,
+                backing,
+                size,
+            } => hypervisor.create_disk(path, backing.as_deref(), *size),
             K::WriteSeed { path, seed } => hypervisor.write_seed(path, &seed.pack()),
             K::RemoveFile { path } => hypervisor.remove_file(path),
             K::DefineDomain { name, xml } => hypervisor.define_domain(name, xml),
             K::StartDomain { name } => hypervisor.start_domain(name),
             K::StopDomain { name } => hypervisor.stop_domain(name),
             K::RemoveDomain { name } => hypervisor.remove_domain(name),
-            K::AwaitReady { name, address, timeout } => {
-                let Some(domain) = &action.domain else { return Ok(()) };
+            K::AwaitReady {
+                name,
+                address,
+                timeout,
+            } => {
+                let Some(domain) = &action.domain else {
+                    return Ok(());
+                };
                 let wait = ready::Wait {
                     hypervisor: hypervisor.as_ref(),
                     remote: self.remote.as_ref(),

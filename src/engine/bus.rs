@@ -20,20 +20,29 @@ pub struct Bus {
 impl Bus {
     /// A bus without listeners.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, listeners: Arc::default() }
+        Self {
+            clock,
+            listeners: Arc::default(),
+        }
     }
 
     /// A listener that hears all events from now on; its channel ends with the last clone of the bus.
     pub fn subscribe(&self) -> Receiver<(Timestamp, Event)> {
         let (sender, receiver) = channel();
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(sender);
         receiver
     }
 
     /// Tells everyone what happened just now.
     pub fn send(&self, event: &Event) {
         let now = self.clock.now();
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener.send((now, event.clone())).is_ok());
     }
 }
@@ -52,6 +61,12 @@ mod tests {
         bus.send(&Event::PlanDone { seconds: 1.0 });
         drop(bus);
         let heard: Vec<_> = second.iter().map(|(_, event)| event).collect();
-        assert_eq!(heard, [Event::PlanStarted { actions: 1 }, Event::PlanDone { seconds: 1.0 }]);
+        assert_eq!(
+            heard,
+            [
+                Event::PlanStarted { actions: 1 },
+                Event::PlanDone { seconds: 1.0 }
+            ]
+        );
     }
 }

@@ -43,7 +43,11 @@ impl Cancel {
     /// # Errors
     /// [`Cancelled`].
     pub fn check(&self) -> Result<(), Cancelled> {
-        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+        if self.is_cancelled() {
+            Err(Cancelled)
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns as soon as someone asks to stop.
@@ -91,6 +95,9 @@ mod tests {
         cancel.cancel();
         waiting.await.unwrap();
         cancel.cancelled().await;
-        assert_eq!(cancel.sleep(&RealClock, Duration::from_secs(3600)), Err(Cancelled));
+        assert_eq!(
+            cancel.sleep(&RealClock, Duration::from_secs(3600)),
+            Err(Cancelled)
+        );
     }
 }

@@ -30,23 +30,41 @@ pub(super) struct Wait<'a> {
 
 impl Wait<'_> {
     /// Waits for banner, login and readiness, in this order.
-    pub(super) fn until_ready(&self, domain: &Name, libvirt_name: &str, address: Ipv4Addr) -> Result<(), PortError> {
+    pub(super) fn until_ready(
+        &self,
+        domain: &Name,
+        libvirt_name: &str,
+        address: Ipv4Addr,
+    ) -> Result<(), PortError> {
         let began = Instant::now();
         let reached = |phase| {
             let seconds = began.elapsed().as_secs_f64();
-            self.bus.send(&Event::DomainPhase { domain: domain.clone(), phase, seconds });
+            self.bus.send(&Event::DomainPhase {
+                domain: domain.clone(),
+                phase,
+                seconds,
+            });
         };
-        let target = Target { domain: domain.clone(), address };
+        let target = Target {
+            domain: domain.clone(),
+            address,
+        };
         reached(Phase::Started);
-        self.step(libvirt_name, &format!("reach {domain}'s SSH port at {address}"), |_| {
-            self.remote.banner(&target, CONNECT_TIMEOUT)
-        })?;
+        self.step(
+            libvirt_name,
+            &format!("reach {domain}'s SSH port at {address}"),
+            |_| self.remote.banner(&target, CONNECT_TIMEOUT),
+        )?;
         reached(Phase::Banner);
-        self.step(libvirt_name, &format!("log in to {domain}"), |left| self.command(&target, "true", left))?;
-        reached(Phase::Login);
-        self.step(libvirt_name, &format!("see {domain} take its seed and end its boot"), |left| {
-            self.command(&target, READY, left)
+        self.step(libvirt_name, &format!("log in to {domain}"), |left| {
+            self.command(&target, "true", left)
         })?;
+        reached(Phase::Login);
+        self.step(
+            libvirt_name,
+            &format!("see {domain} take its seed and end its boot"),
+            |left| self.command(&target, READY, left),
+        )?;
         reached(Phase::Ready);
         Ok(())
     }
@@ -57,7 +75,10 @@ impl Wait<'_> {
             return Ok(());
         }
         let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        let message = format!("run a command on {}: it ended with {} {stderr}", target.domain, output.exit.0);
+        let message = format!(
+            "run a command on {}: it ended with {} {stderr}",
+            target.domain, output.exit.0
+        );
         Err(PortError::new(ErrorKind::Fatal, message))
     }
 
@@ -82,14 +103,22 @@ impl Wait<'_> {
                 asked = Instant::now();
                 let stats = self.hypervisor.domain_stats(libvirt_name)?;
                 if stats.state == "shut off" || stats.state == "crashed" {
-                    return Err(PortError::new(ErrorKind::Fatal, format!("{what}: the domain is {}", stats.state)));
+                    return Err(PortError::new(
+                        ErrorKind::Fatal,
+                        format!("{what}: the domain is {}", stats.state),
+                    ));
                 }
             }
             if began.elapsed() >= self.step_timeout {
                 let seconds = self.step_timeout.as_secs_f64();
-                return Err(PortError::new(ErrorKind::Timeout, format!("{what} within {seconds}s"))
-                    .because(error)
-                    .hint("`boot_timeout` of the domain sets how long each step of its boot may take"));
+                return Err(PortError::new(
+                    ErrorKind::Timeout,
+                    format!("{what} within {seconds}s"),
+                )
+                .because(error)
+                .hint(
+                    "`boot_timeout` of the domain sets how long each step of its boot may take",
+                ));
             }
             std::thread::sleep(PAUSE);
         }

@@ -70,14 +70,26 @@ pub struct FakeGuest {
 impl FakeGuest {
     /// A guest that was just started.
     pub fn new(shell: Shell) -> Arc<Self> {
-        let root = tempfile::Builder::new().prefix("labrig-guest-").tempdir().unwrap();
+        let root = tempfile::Builder::new()
+            .prefix("labrig-guest-")
+            .tempdir()
+            .unwrap();
         if shell == Shell::Busybox {
             let bin = root.path().join("bin");
             std::fs::create_dir(&bin).unwrap();
-            let installed = Command::new("busybox").args(["--install", "-s"]).arg(&bin).status().unwrap();
+            let installed = Command::new("busybox")
+                .args(["--install", "-s"])
+                .arg(&bin)
+                .status()
+                .unwrap();
             assert!(installed.success());
         }
-        Arc::new(Self { root, shell, faults: Mutex::default(), calls: Mutex::default() })
+        Arc::new(Self {
+            root,
+            shell,
+            faults: Mutex::default(),
+            calls: Mutex::default(),
+        })
     }
 
     /// Its directory.
@@ -97,7 +109,12 @@ impl FakeGuest {
 
     /// How many calls had `text` in their command.
     pub fn calls(&self, text: &str) -> usize {
-        self.calls.lock().unwrap().iter().filter(|call| call.contains(text)).count()
+        self.calls
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|call| call.contains(text))
+            .count()
     }
 
     /// Forgets what a boot forgets.
@@ -109,18 +126,30 @@ impl FakeGuest {
     fn command(&self, command: &str) -> Command {
         let (program, path) = match self.shell {
             Shell::Dash => (PathBuf::from("dash"), "/usr/bin:/bin".to_owned()),
-            Shell::Busybox => (self.path("bin/sh"), self.path("bin").to_str().unwrap().to_owned()),
+            Shell::Busybox => (
+                self.path("bin/sh"),
+                self.path("bin").to_str().unwrap().to_owned(),
+            ),
         };
         let mut shell = Command::new(program);
-        shell.arg("-c").arg(command).env_clear().env("PATH", path).env("HOME", self.root.path());
-        shell.env("GUEST", self.root.path()).current_dir(self.root.path());
+        shell
+            .arg("-c")
+            .arg(command)
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.root.path());
+        shell
+            .env("GUEST", self.root.path())
+            .current_dir(self.root.path());
         shell
     }
 
     fn take_fault(&self, command: &str) -> Option<Fault> {
         self.calls.lock().unwrap().push(command.to_owned());
         let mut faults = self.faults.lock().unwrap();
-        let at = faults.iter().position(|(text, _)| command.contains(text.as_str()))?;
+        let at = faults
+            .iter()
+            .position(|(text, _)| command.contains(text.as_str()))?;
         Some(faults.remove(at).1)
     }
 }
@@ -135,7 +164,10 @@ fn broken() -> PortError {
 
 impl FakeRemote {
     fn guest(&self, target: &Target) -> Result<&FakeGuest, PortError> {
-        self.0.get(target.domain.as_str()).map(Arc::as_ref).ok_or_else(broken)
+        self.0
+            .get(target.domain.as_str())
+            .map(Arc::as_ref)
+            .ok_or_else(broken)
     }
 }
 
@@ -144,7 +176,13 @@ impl Remote for FakeRemote {
         self.guest(target).map(|_| ())
     }
 
-    fn exec(&self, target: &Target, command: &str, stdin: &[u8], timeout: Duration) -> Result<Output, PortError> {
+    fn exec(
+        &self,
+        target: &Target,
+        command: &str,
+        stdin: &[u8],
+        timeout: Duration,
+    ) -> Result<Output, PortError> {
         let guest = self.guest(target)?;
         let fault = guest.take_fault(command);
         match fault {
@@ -159,7 +197,11 @@ impl Remote for FakeRemote {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let arriving = if fault == Some(Fault::DropInput) { &stdin[..stdin.len() / 2] } else { stdin };
+        let arriving = if fault == Some(Fault::DropInput) {
+            &stdin[..stdin.len() / 2]
+        } else {
+            stdin
+        };
         // A command that does not read its input closes the pipe.
         let _ = child.stdin.take().unwrap().write_all(arriving);
         if fault == Some(Fault::DropDuring) {
@@ -170,7 +212,10 @@ impl Remote for FakeRemote {
         }
         let begun = Instant::now();
         let output = child.wait_with_output().unwrap();
-        assert!(begun.elapsed() < timeout, "the command took longer than its caller would wait");
+        assert!(
+            begun.elapsed() < timeout,
+            "the command took longer than its caller would wait"
+        );
         match fault {
             Some(Fault::DropAfter | Fault::DropInput) => Err(broken()),
             _ => Ok(Output {
@@ -191,7 +236,12 @@ impl Remote for FakeRemote {
     ) -> Result<Exit, PortError> {
         let guest = self.guest(target)?;
         let fault = guest.take_fault(command);
-        let mut child = guest.command(command).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = guest
+            .command(command)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut pipe = child.stdout.take().unwrap();
         if fault.is_some() {
             let mut start = vec![0; 1000];
@@ -208,7 +258,9 @@ impl Remote for FakeRemote {
 
 fn exit_code(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap())
 }
 
 /// An archive in a directory: committed attempts and what was written down.
@@ -222,8 +274,16 @@ pub struct FakeArchive {
 impl FakeArchive {
     /// An empty archive.
     pub fn new() -> Arc<Self> {
-        let directory = tempfile::Builder::new().prefix("labrig-archive-").tempdir().unwrap();
-        Arc::new(Self { directory, committed: Mutex::default(), events: Mutex::default(), begun: Mutex::default() })
+        let directory = tempfile::Builder::new()
+            .prefix("labrig-archive-")
+            .tempdir()
+            .unwrap();
+        Arc::new(Self {
+            directory,
+            committed: Mutex::default(),
+            events: Mutex::default(),
+            begun: Mutex::default(),
+        })
     }
 
     /// Its directory.
@@ -245,25 +305,40 @@ impl FakeArchive {
 impl Attempts for FakeArchive {
     fn is_done(&self, trial: &Trial) -> bool {
         let committed = self.committed.lock().unwrap();
-        committed.iter().any(|(done, _, outcome)| done.identity == trial.identity && outcome.is_good())
+        committed
+            .iter()
+            .any(|(done, _, outcome)| done.identity == trial.identity && outcome.is_good())
     }
 
     fn attempts(&self, trial: &Trial) -> u32 {
         let committed = self.committed.lock().unwrap();
-        u32::try_from(committed.iter().filter(|(done, ..)| done.identity == trial.identity).count()).unwrap()
+        u32::try_from(
+            committed
+                .iter()
+                .filter(|(done, ..)| done.identity == trial.identity)
+                .count(),
+        )
+        .unwrap()
     }
 
     fn begin(&self, trial: &Trial) -> Result<Attempt, PortError> {
         let number = self.attempts(trial) + 1;
         let mut begun = self.begun.lock().unwrap();
         *begun += 1;
-        let directory = self.path().join(format!("{:04}-{}-{number}-{begun}", trial.number, trial.label()));
+        let directory = self.path().join(format!(
+            "{:04}-{}-{number}-{begun}",
+            trial.number,
+            trial.label()
+        ));
         std::fs::create_dir(&directory)?;
         Ok(Attempt { number, directory })
     }
 
     fn commit(&self, trial: &Trial, attempt: Attempt, outcome: &Outcome) -> Result<(), PortError> {
-        self.committed.lock().unwrap().push((trial.clone(), attempt, outcome.clone()));
+        self.committed
+            .lock()
+            .unwrap()
+            .push((trial.clone(), attempt, outcome.clone()));
         Ok(())
     }
 

@@ -25,10 +25,16 @@ pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
         None
     };
     if let Some(wrong) = wrong {
-        at.error(format!("{path:?} {wrong}"), "write the file's whole path, as in /etc/labrig.conf");
+        at.error(
+            format!("{path:?} {wrong}"),
+            "write the file's whole path, as in /etc/labrig.conf",
+        );
         return None;
     }
-    Some(Written { value: path.to_owned(), spot: text.spot })
+    Some(Written {
+        value: path.to_owned(),
+        spot: text.spot,
+    })
 }
 
 /// Permission bits, as octal text.
@@ -37,7 +43,10 @@ pub(super) fn file_mode(at: &At<'_>) -> Option<u32> {
     let octal = matches!(text.len(), 3 | 4) && text.bytes().all(|b| (b'0'..=b'7').contains(&b));
     let mode = octal.then(|| u32::from_str_radix(text, 8).ok()).flatten();
     if mode.is_none() {
-        at.error(format!("{text:?} is not a mode"), "write three or four octal digits, as in \"0644\"");
+        at.error(
+            format!("{text:?} is not a mode"),
+            "write three or four octal digits, as in \"0644\"",
+        );
     }
     mode
 }

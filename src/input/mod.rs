@@ -115,10 +115,27 @@ fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
     templates::check_topology(doc, &spec, &topology, &templates);
     let mut inputs = vec![input];
     inputs.extend(template_inputs(&templates));
-    Some(Draft { topology, source: SourceMap::new(doc.file.clone(), root), inputs, templates })
+    Some(Draft {
+        topology,
+        source: SourceMap::new(doc.file.clone(), root),
+        inputs,
+        templates,
+    })
 }
 
 fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
     let files = templates.files().into_values();
-    files.map(|file| InputFile { path: file.path, content: file.content.into_bytes() })
+    files.map(|file| InputFile {
+        path: file.path,
+        content: file.content.into_bytes(),
+    })
+}
+
+/// Whether a file is a playbook rather than a topology: a playbook has trials.
+pub fn is_playbook(file: &Path) -> bool {
+    // Top-level keys begin their line; a file that cannot be read is taken for a topology, whose
+    // loader says why.
+    let text = std::fs::read(file).unwrap_or_default();
+    text.split(|&b| b == b'\n')
+        .any(|line| line.starts_with(b"trial:") || line.starts_with(b"topology:"))
 }

@@ -29,12 +29,14 @@ impl LabPaths {
     /// One domain's disk. `generation` is the digest of what it was made from, so that a disk made
     /// from something else is another file.
     pub fn disk(&self, domain: &Name, disk: &Name, generation: Digest) -> PathBuf {
-        self.disks().join(format!("{domain}-{disk}-{}.qcow2", generation.short(8)))
+        self.disks()
+            .join(format!("{domain}-{disk}-{}.qcow2", generation.short(8)))
     }
 
     /// One domain's seed disk with the given content.
     pub fn seed(&self, domain: &Name, content: Digest) -> PathBuf {
-        self.disks().join(format!("{domain}-seed-{}.tar", content.short(8)))
+        self.disks()
+            .join(format!("{domain}-seed-{}.tar", content.short(8)))
     }
 
     /// What one domain prints on its serial console.
@@ -45,6 +47,11 @@ impl LabPaths {
     /// Link to the directory of the image with this key in the store.
     pub fn image(&self, key: Digest) -> PathBuf {
         self.root.join("images").join(key.short(16))
+    }
+
+    /// There while a domain runs that labrig started; its time of change is that of the start.
+    pub fn started(&self, libvirt_name: &str) -> PathBuf {
+        self.root.join("started").join(libvirt_name)
     }
 
     /// There while a started domain is known to be ready.

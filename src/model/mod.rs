@@ -25,7 +25,9 @@ pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
 pub use observed::{DomainStats, Observed, ObservedDomain, ObservedNetwork, Reservation};
-pub use playbook::{Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor};
+pub use playbook::{
+    Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
+};
 pub use secret::LabSecret;
 pub use topology::{
     Disk, Domain, GuestFile, Image, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,

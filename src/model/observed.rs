@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Digest, MacAddr, Name};
@@ -65,4 +66,6 @@ pub struct DomainStats {
     pub memory: Bytes,
     /// CPU time used since start, in nanoseconds, all vCPUs and the emulator.
     pub cpu_time_ns: u64,
+    /// When labrig started it, if it runs.
+    pub started: Option<Timestamp>,
 }

@@ -129,8 +129,19 @@ impl Plan {
         self.actions.is_empty()
     }
 
-    pub(super) fn push(&mut self, kind: ActionKind, reason: impl Into<String>, after: &[usize], domain: Option<&Name>) -> usize {
-        self.actions.push(Action { kind, reason: reason.into(), after: after.to_vec(), domain: domain.cloned() });
+    pub(super) fn push(
+        &mut self,
+        kind: ActionKind,
+        reason: impl Into<String>,
+        after: &[usize],
+        domain: Option<&Name>,
+    ) -> usize {
+        self.actions.push(Action {
+            kind,
+            reason: reason.into(),
+            after: after.to_vec(),
+            domain: domain.cloned(),
+        });
         self.actions.len() - 1
     }
 }
@@ -139,14 +150,31 @@ impl Action {
     /// What it does in a few words, as in `start domain db`.
     pub fn title(&self) -> String {
         use ActionKind as K;
-        let domain = |name: &String| self.domain.as_ref().map_or_else(|| name.clone(), ToString::to_string);
-        let file = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let domain = |name: &String| {
+            self.domain
+                .as_ref()
+                .map_or_else(|| name.clone(), ToString::to_string)
+        };
+        let file = |path: &PathBuf| {
+            path.file_name()
+                .unwrap_or(path.as_os_str())
+                .to_string_lossy()
+                .into_owned()
+        };
         match &self.kind {
             K::EnsureImage { name, .. } => format!("provide image {name}"),
             K::DefineNetwork { name, .. } => format!("define network {name}"),
             K::StartNetwork { name } => format!("start network {name}"),
-            K::Reserve { reservation, wanted: true, .. } => format!("reserve {} for {}", reservation.ip, reservation.domain),
-            K::Reserve { reservation, wanted: false, .. } => format!("release {} of {}", reservation.ip, reservation.domain),
+            K::Reserve {
+                reservation,
+                wanted: true,
+                ..
+            } => format!("reserve {} for {}", reservation.ip, reservation.domain),
+            K::Reserve {
+                reservation,
+                wanted: false,
+                ..
+            } => format!("release {} of {}", reservation.ip, reservation.domain),
             K::RemoveNetwork { name } => format!("remove network {name}"),
             K::CreateDisk { path, .. } => format!("create disk {}", file(path)),
             K::WriteSeed { path, .. } => format!("write seed {}", file(path)),

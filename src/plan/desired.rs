@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Domain, Image, ImageRecipe, ImageSource, LabPaths, LabSecret, Name,
-    Reservation, Seconds, Topology,
+    Acceleration, Bytes, Digest, Digester, Domain, Image, ImageRecipe, ImageSource, LabPaths,
+    LabSecret, Name, Reservation, Seconds, Topology,
 };
 use crate::render::{DomainParts, Seed, domain_xml, network_xml, seed};
 
@@ -103,13 +103,24 @@ impl Desired {
         let images = topology
             .images
             .iter()
-            .map(|(name, image)| DesiredImage { name: name.clone(), image: image.clone(), link: paths.image(image.key) })
+            .map(|(name, image)| DesiredImage {
+                name: name.clone(),
+                image: image.clone(),
+                link: paths.image(image.key),
+            })
             .collect();
         let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
         for domain in &topology.domains {
             for vnet in &domain.vnets {
-                let reservation = Reservation { mac: vnet.mac, domain: domain.name.clone(), ip: vnet.ip };
-                reservations.entry(&vnet.vswitch).or_default().insert(reservation);
+                let reservation = Reservation {
+                    mac: vnet.mac,
+                    domain: domain.name.clone(),
+                    ip: vnet.ip,
+                };
+                reservations
+                    .entry(&vnet.vswitch)
+                    .or_default()
+                    .insert(reservation);
             }
         }
         let networks = topology
@@ -118,19 +129,43 @@ impl Desired {
             .map(|(name, vswitch)| {
                 let reservations = reservations.remove(name).unwrap_or_default();
                 let (xml, definition) = network_xml(topology, vswitch, &reservations);
-                DesiredNetwork { vswitch: name.clone(), name: vswitch.network.clone(), xml, definition, reservations }
+                DesiredNetwork {
+                    vswitch: name.clone(),
+                    name: vswitch.network.clone(),
+                    xml,
+                    definition,
+                    reservations,
+                }
             })
             .collect();
         let domains = topology
             .domains
             .iter()
-            .filter_map(|domain| Some((domain, topology.images.get(&domain.image)?, domain.address()?)))
+            .filter_map(|domain| {
+                Some((
+                    domain,
+                    topology.images.get(&domain.image)?,
+                    domain.address()?,
+                ))
+            })
             .map(|(domain, image, address)| {
                 let seed = seed(topology, domain, secret, files(domain)?);
-                Ok(desired_domain(topology, paths, acceleration, domain, image, address, seed))
+                Ok(desired_domain(
+                    topology,
+                    paths,
+                    acceleration,
+                    domain,
+                    image,
+                    address,
+                    seed,
+                ))
             })
             .collect::<Result<_, E>>()?;
-        Ok(Self { images, networks, domains })
+        Ok(Self {
+            images,
+            networks,
+            domains,
+        })
     }
 }
 
@@ -151,16 +186,29 @@ fn desired_domain(
         .enumerate()
         .map(|(i, disk)| {
             let backing = (i == 0 && holds.disk).then(|| link.join("disk.qcow2"));
-            let size = disk.size.map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
+            let size = disk
+                .size
+                .map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
             let generation = match backing {
-                Some(_) => Digester::default().field(image.key.bytes()).field(size).finish(),
+                Some(_) => Digester::default()
+                    .field(image.key.bytes())
+                    .field(size)
+                    .finish(),
                 None => Digester::default().field(size).finish(),
             };
-            DesiredDisk { path: paths.disk(&domain.name, &disk.name, generation), backing, size: disk.size }
+            DesiredDisk {
+                path: paths.disk(&domain.name, &disk.name, generation),
+                backing,
+                size: disk.size,
+            }
         })
         .collect();
     let seed_path = paths.seed(&domain.name, seed.digest());
-    let (kernel, initrd, console) = (link.join("vmlinuz"), link.join("initrd"), paths.console(&domain.name));
+    let (kernel, initrd, console) = (
+        link.join("vmlinuz"),
+        link.join("initrd"),
+        paths.console(&domain.name),
+    );
     let parts = DomainParts {
         kernel: holds.kernel.then_some(kernel.as_path()),
         initrd: holds.initrd.then_some(initrd.as_path()),
@@ -170,7 +218,10 @@ fn desired_domain(
         console: &console,
     };
     let (xml, definition) = domain_xml(topology, domain, &parts, acceleration);
-    let networks = domain.vnets.iter().filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
+    let networks = domain
+        .vnets
+        .iter()
+        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
     DesiredDomain {
         name: domain.name.clone(),
         libvirt_name: domain.libvirt_name.clone(),
@@ -196,11 +247,25 @@ struct Holds {
 impl Holds {
     fn of(source: &ImageSource) -> Self {
         match source {
-            ImageSource::Build(ImageRecipe::Debian { .. }) => Self { disk: true, kernel: true, initrd: true },
-            ImageSource::Build(ImageRecipe::Micro { .. }) => Self { disk: false, kernel: true, initrd: true },
-            ImageSource::Path { disk, kernel, initrd } => {
-                Self { disk: disk.is_some(), kernel: kernel.is_some(), initrd: initrd.is_some() }
-            }
+            ImageSource::Build(ImageRecipe::Debian { .. }) => Self {
+                disk: true,
+                kernel: true,
+                initrd: true,
+            },
+            ImageSource::Build(ImageRecipe::Micro { .. }) => Self {
+                disk: false,
+                kernel: true,
+                initrd: true,
+            },
+            ImageSource::Path {
+                disk,
+                kernel,
+                initrd,
+            } => Self {
+                disk: disk.is_some(),
+                kernel: kernel.is_some(),
+                initrd: initrd.is_some(),
+            },
         }
     }
 }

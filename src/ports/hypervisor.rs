@@ -19,7 +19,12 @@ pub trait Hypervisor: Send + Sync {
     fn start_network(&self, name: &str) -> Result<(), PortError>;
 
     /// Adds an address to a network's DHCP, or takes it away, while it runs and for later.
-    fn reserve(&self, network: &str, reservation: &Reservation, wanted: bool) -> Result<(), PortError>;
+    fn reserve(
+        &self,
+        network: &str,
+        reservation: &Reservation,
+        wanted: bool,
+    ) -> Result<(), PortError>;
 
     /// Stops and undefines a network.
     fn remove_network(&self, name: &str) -> Result<(), PortError>;
@@ -28,7 +33,12 @@ pub trait Hypervisor: Send + Sync {
     fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError>;
 
     /// Makes an empty qcow2 disk, or an overlay on `backing`. `size` none: as large as `backing`.
-    fn create_disk(&self, path: &Path, backing: Option<&Path>, size: Option<Bytes>) -> Result<(), PortError>;
+    fn create_disk(
+        &self,
+        path: &Path,
+        backing: Option<&Path>,
+        size: Option<Bytes>,
+    ) -> Result<(), PortError>;
 
     /// Writes a seed disk.
     fn write_seed(&self, path: &Path, content: &[u8]) -> Result<(), PortError>;

@@ -42,7 +42,13 @@ pub trait Remote: Send + Sync {
     /// # Errors
     /// `Timeout` after `timeout`; `Connection` when the way there broke, in which case the command
     /// may or may not have run. A non-zero exit is no error.
-    fn exec(&self, target: &Target, command: &str, stdin: &[u8], timeout: Duration) -> Result<Output, PortError>;
+    fn exec(
+        &self,
+        target: &Target,
+        command: &str,
+        stdin: &[u8],
+        timeout: Duration,
+    ) -> Result<Output, PortError>;
 
     /// Runs a shell command and passes on what it prints as it comes, in constant memory.
     ///

@@ -31,7 +31,10 @@ impl Identity {
     /// The private half in OpenSSH's format.
     pub fn private_openssh(&self) -> String {
         // Encoding an unencrypted Ed25519 key has no failing path.
-        self.private.to_openssh(LineEnding::LF).map(|text| text.to_string()).unwrap_or_default()
+        self.private
+            .to_openssh(LineEnding::LF)
+            .map(|text| text.to_string())
+            .unwrap_or_default()
     }
 
     /// The public half as one line, `ssh-ed25519 AAAA… comment`.
@@ -54,9 +57,21 @@ mod tests {
         let secret = LabSecret::new([7; 32]);
         let (db, web) = ("db".parse().unwrap(), "web".parse().unwrap());
         let key = Identity::host(&secret, &db);
-        assert_eq!(key.public_openssh(), Identity::host(&secret, &db).public_openssh());
-        assert_ne!(key.public_blob(), Identity::host(&secret, &web).public_blob());
-        assert!(key.public_openssh().starts_with("ssh-ed25519 AAAA") && key.public_openssh().ends_with(" db"));
-        assert!(key.private_openssh().starts_with("-----BEGIN OPENSSH PRIVATE KEY-----"));
+        assert_eq!(
+            key.public_openssh(),
+            Identity::host(&secret, &db).public_openssh()
+        );
+        assert_ne!(
+            key.public_blob(),
+            Identity::host(&secret, &web).public_blob()
+        );
+        assert!(
+            key.public_openssh().starts_with("ssh-ed25519 AAAA")
+                && key.public_openssh().ends_with(" db")
+        );
+        assert!(
+            key.private_openssh()
+                .starts_with("-----BEGIN OPENSSH PRIVATE KEY-----")
+        );
     }
 }

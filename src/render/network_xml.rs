@@ -25,9 +25,16 @@ pub fn network_xml<'a>(
                     empty(xml, "forward", &[("mode", "nat")])?;
                 }
                 // With spanning tree a new port would wait seconds before it forwards.
-                empty(xml, "bridge", &[("name", &vswitch.bridge), ("stp", "off"), ("delay", "0")])?;
+                empty(
+                    xml,
+                    "bridge",
+                    &[("name", &vswitch.bridge), ("stp", "off"), ("delay", "0")],
+                )?;
                 empty(xml, "mtu", &[("size", &vswitch.mtu.to_string())])?;
-                let (gateway, prefix) = (vswitch.gateway.to_string(), vswitch.subnet.prefix_len().to_string());
+                let (gateway, prefix) = (
+                    vswitch.gateway.to_string(),
+                    vswitch.subnet.prefix_len().to_string(),
+                );
                 xml.create_element("ip")
                     .with_attributes([("address", gateway.as_str()), ("prefix", prefix.as_str())])
                     .write_inner_content(|xml| {
@@ -51,16 +58,24 @@ pub fn network_xml<'a>(
     })
 }
 
-
 /// One reservation as libvirt's `<host/>`, also the form in which it is added to a running network.
 pub fn reservation_xml(reservation: &Reservation) -> String {
     let (mac, ip) = (reservation.mac.to_string(), reservation.ip.to_string());
-    render(|xml| empty(xml, "host", &[("mac", &mac), ("name", &reservation.domain), ("ip", &ip)]))
+    render(|xml| {
+        empty(
+            xml,
+            "host",
+            &[("mac", &mac), ("name", &reservation.domain), ("ip", &ip)],
+        )
+    })
 }
 
 /// First and last address that DHCP may give: all hosts of the subnet but the gateway, the first.
 fn dhcp_range(subnet: Ipv4Net) -> (String, String) {
     let first = u32::from(subnet.network()) + 2;
     let last = u32::from(subnet.broadcast()) - 1;
-    (std::net::Ipv4Addr::from(first).to_string(), std::net::Ipv4Addr::from(last).to_string())
+    (
+        std::net::Ipv4Addr::from(first).to_string(),
+        std::net::Ipv4Addr::from(last).to_string(),
+    )
 }

@@ -28,26 +28,64 @@ struct Entry {
 /// Makes the seed of a domain. `files` are its rendered files: absolute path, mode, content.
 ///
 /// Nothing in it depends on other domains, so that a new one leaves the others as they are.
-pub fn seed(topology: &Topology, domain: &Domain, secret: &LabSecret, files: Vec<(String, u32, Vec<u8>)>) -> Seed {
+pub fn seed(
+    topology: &Topology,
+    domain: &Domain,
+    secret: &LabSecret,
+    files: Vec<(String, u32, Vec<u8>)>,
+) -> Seed {
     let host = Identity::host(secret, &domain.name);
     let client = Identity::client(secret);
     let mut entries = Vec::new();
     let mut add = |path: &str, mode, content: String| {
-        entries.push(Entry { path: path.to_owned(), mode, content: content.into_bytes() });
+        entries.push(Entry {
+            path: path.to_owned(),
+            mode,
+            content: content.into_bytes(),
+        });
     };
     add("/etc/hostname", 0o644, format!("{}\n", domain.name));
-    add("/etc/hosts", 0o644, format!("127.0.0.1 localhost\n127.0.1.1 {}\n", domain.name));
-    add("/etc/ssh/ssh_host_ed25519_key", 0o600, host.private_openssh());
-    add("/etc/ssh/ssh_host_ed25519_key.pub", 0o644, host.public_openssh() + "\n");
-    add("/root/.ssh/authorized_keys", 0o600, client.public_openssh() + "\n");
+    add(
+        "/etc/hosts",
+        0o644,
+        format!("127.0.0.1 localhost\n127.0.1.1 {}\n", domain.name),
+    );
+    add(
+        "/etc/ssh/ssh_host_ed25519_key",
+        0o600,
+        host.private_openssh(),
+    );
+    add(
+        "/etc/ssh/ssh_host_ed25519_key.pub",
+        0o644,
+        host.public_openssh() + "\n",
+    );
+    add(
+        "/root/.ssh/authorized_keys",
+        0o600,
+        client.public_openssh() + "\n",
+    );
     add("/etc/labrig/vnets", 0o644, vnets(topology, domain));
     for (i, unit) in networkd_units(topology, domain).into_iter().enumerate() {
-        add(&format!("/etc/systemd/network/10-labrig-{i}.network"), 0o644, unit);
+        add(
+            &format!("/etc/systemd/network/10-labrig-{i}.network"),
+            0o644,
+            unit,
+        );
     }
-    entries.extend(files.into_iter().map(|(path, mode, content)| Entry { path, mode, content }));
+    entries.extend(files.into_iter().map(|(path, mode, content)| Entry {
+        path,
+        mode,
+        content,
+    }));
     let digest = entries
         .iter()
-        .fold(Digester::default(), |digester, e| digester.field(&e.path).field(e.mode.to_be_bytes()).field(&e.content))
+        .fold(Digester::default(), |digester, e| {
+            digester
+                .field(&e.path)
+                .field(e.mode.to_be_bytes())
+                .field(&e.content)
+        })
         .finish();
     Seed { entries, digest }
 }
@@ -61,7 +99,11 @@ impl Seed {
     /// The bytes of the disk: a tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds
     /// the digest: by it a guest knows whether it has taken this seed before.
     pub fn pack(&self) -> Vec<u8> {
-        let id = Entry { path: "/etc/labrig/seed-id".to_owned(), mode: 0o644, content: format!("{}\n", self.digest).into() };
+        let id = Entry {
+            path: "/etc/labrig/seed-id".to_owned(),
+            mode: 0o644,
+            content: format!("{}\n", self.digest).into(),
+        };
         let mut tar = Builder::new(Vec::new());
         for entry in self.entries.iter().chain([&id]) {
             let mut header = Header::new_gnu();
@@ -71,7 +113,11 @@ impl Seed {
             header.set_mtime(0);
             header.set_size(entry.content.len() as u64);
             // Writing to memory does not fail, and long paths have their GNU form.
-            let _ = tar.append_data(&mut header, entry.path.trim_start_matches('/'), entry.content.as_slice());
+            let _ = tar.append_data(
+                &mut header,
+                entry.path.trim_start_matches('/'),
+                entry.content.as_slice(),
+            );
         }
         let mut content = tar.into_inner().unwrap_or_default();
         content.resize(content.len().next_multiple_of(ALIGNMENT), 0);
@@ -89,7 +135,11 @@ fn vnets(topology: &Topology, domain: &Domain) -> String {
                 VswitchMode::Isolated => "-".to_owned(),
             };
             let prefix = vswitch.subnet.prefix_len();
-            let _ = writeln!(text, "{} {}/{prefix} {gateway} {}", vnet.mac, vnet.ip, vswitch.mtu);
+            let _ = writeln!(
+                text,
+                "{} {}/{prefix} {gateway} {}",
+                vnet.mac, vnet.ip, vswitch.mtu
+            );
         }
     }
     text
@@ -101,7 +151,10 @@ fn networkd_units(topology: &Topology, domain: &Domain) -> Vec<String> {
         let vswitch = topology.vswitches.get(&vnet.vswitch)?;
         let mut text = format!(
             "[Match]\nMACAddress={}\n\n[Link]\nMTUBytes={}\n\n[Network]\nAddress={}/{}\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
-            vnet.mac, vswitch.mtu, vnet.ip, vswitch.subnet.prefix_len()
+            vnet.mac,
+            vswitch.mtu,
+            vnet.ip,
+            vswitch.subnet.prefix_len()
         );
         if vswitch.mode == VswitchMode::Nat {
             let _ = writeln!(text, "Gateway={}\nDNS={}", vswitch.gateway, vswitch.gateway);

@@ -22,9 +22,15 @@ pub struct Tag {
 }
 
 /// Renders a document twice: first without the tag, to digest it, then with it.
-pub(super) fn tagged(lab: &Lab, write: impl Fn(&mut Xml, Option<&Tag>) -> std::io::Result<()>) -> (String, Digest) {
+pub(super) fn tagged(
+    lab: &Lab,
+    write: impl Fn(&mut Xml, Option<&Tag>) -> std::io::Result<()>,
+) -> (String, Digest) {
     let definition = Digest::of(render(|xml| write(xml, None)));
-    let tag = Tag { lab: lab.name.to_string(), definition };
+    let tag = Tag {
+        lab: lab.name.to_string(),
+        definition,
+    };
     (render(|xml| write(xml, Some(&tag))), definition)
 }
 
@@ -50,7 +56,9 @@ impl Tag {
 
     /// Reads the tag from a definition that libvirt gave; none when labrig did not make it.
     pub fn read(document: &roxmltree::Document<'_>) -> Option<Self> {
-        let element = document.descendants().find(|n| n.has_tag_name((TAG_NAMESPACE, "lab")))?;
+        let element = document
+            .descendants()
+            .find(|n| n.has_tag_name((TAG_NAMESPACE, "lab")))?;
         Some(Self {
             lab: element.attribute("name")?.to_owned(),
             definition: element.attribute("definition")?.parse().ok()?,
@@ -60,10 +68,15 @@ impl Tag {
 
 /// `<name>text</name>`
 pub(super) fn text(xml: &mut Xml, name: &str, text: impl AsRef<str>) -> std::io::Result<()> {
-    xml.create_element(name).write_text_content(BytesText::new(text.as_ref())).map(drop)
+    xml.create_element(name)
+        .write_text_content(BytesText::new(text.as_ref()))
+        .map(drop)
 }
 
 /// `<name key="value" …/>`
 pub(super) fn empty(xml: &mut Xml, name: &str, attributes: &[(&str, &str)]) -> std::io::Result<()> {
-    xml.create_element(name).with_attributes(attributes.iter().copied()).write_empty().map(drop)
+    xml.create_element(name)
+        .with_attributes(attributes.iter().copied())
+        .write_empty()
+        .map(drop)
 }

@@ -52,7 +52,10 @@ impl HostDirectory {
     /// When the place cannot hold them: sockets would have too long a path, or it is below `/run`,
     /// which is another one inside the namespaces.
     pub fn prepare(&self) -> Result<(), EmbeddedError> {
-        let refuse = |why: String| EmbeddedError::Directory { directory: self.root.clone(), why };
+        let refuse = |why: String| EmbeddedError::Directory {
+            directory: self.root.clone(),
+            why,
+        };
         let longest = self.libvirt_socket();
         if longest.as_os_str().len() > SOCKET_PATH_MAX {
             return Err(refuse(format!(
@@ -61,7 +64,9 @@ impl HostDirectory {
             )));
         }
         if self.root.starts_with("/run") {
-            return Err(refuse("/run is not the same inside the lab's namespaces".to_owned()));
+            return Err(refuse(
+                "/run is not the same inside the lab's namespaces".to_owned(),
+            ));
         }
         fs::create_dir_all(&self.cache)?;
         for (name, _) in BINDINGS {
@@ -117,7 +122,10 @@ impl HostDirectory {
 
     /// The URI that connects to its libvirtd from outside.
     pub fn uri(&self) -> String {
-        format!("qemu+unix:///system?socket={}", self.libvirt_socket().display())
+        format!(
+            "qemu+unix:///system?socket={}",
+            self.libvirt_socket().display()
+        )
     }
 
     /// Last lines of the log.

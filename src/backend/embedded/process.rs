@@ -52,7 +52,11 @@ impl EmbeddedHost {
     /// `/dev/kvm` is not there inside: libvirtd would probe it for seconds where it is of no use.
     pub fn start(&self, mask_kvm: bool) -> Result<(), EmbeddedError> {
         self.directory.prepare()?;
-        let mut child = if self.is_running()? { None } else { Some(self.spawn(mask_kvm)?) };
+        let mut child = if self.is_running()? {
+            None
+        } else {
+            Some(self.spawn(mask_kvm)?)
+        };
         let began = Instant::now();
         while !self.answers() {
             if let Some(child) = &mut child
@@ -62,7 +66,10 @@ impl EmbeddedHost {
                     Some(signal) => format!("signal {signal}"),
                     None => format!("exit status {}", status.code().unwrap_or_default()),
                 };
-                return Err(EmbeddedError::Ended { status, log: self.directory.log_tail() });
+                return Err(EmbeddedError::Ended {
+                    status,
+                    log: self.directory.log_tail(),
+                });
             }
             if began.elapsed() > START_DEADLINE {
                 return Err(EmbeddedError::Deadline {
@@ -94,7 +101,11 @@ impl EmbeddedHost {
     }
 
     fn spawn(&self, mask_kvm: bool) -> Result<Child, EmbeddedError> {
-        for stale in [self.directory.pid(), self.directory.socket_service(), self.directory.libvirt_socket()] {
+        for stale in [
+            self.directory.pid(),
+            self.directory.socket_service(),
+            self.directory.libvirt_socket(),
+        ] {
             match fs::remove_file(stale) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
                 _ => {}
@@ -105,7 +116,10 @@ impl EmbeddedHost {
         self.directory.prepare()?;
         let log = fs::File::create(self.directory.log())?.into_file();
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("__host").arg(self.directory.root()).arg(self.directory.cache());
+        command
+            .arg("__host")
+            .arg(self.directory.root())
+            .arg(self.directory.cache());
         if mask_kvm {
             command.arg("--mask-kvm");
         }
@@ -114,7 +128,10 @@ impl EmbeddedHost {
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .map_err(|source| EmbeddedError::Program { program: "labrig __host", source })
+            .map_err(|source| EmbeddedError::Program {
+                program: "labrig __host",
+                source,
+            })
     }
 
     fn answers(&self) -> bool {
@@ -124,12 +141,18 @@ impl EmbeddedHost {
 
     /// Kills the init. The outermost process is left to see it end: it holds the lock until then.
     fn kill_init(&self) {
-        let Some(outermost) = fs::read_to_string(self.directory.pid()).ok().and_then(|text| text.trim().parse::<i32>().ok())
+        let Some(outermost) = fs::read_to_string(self.directory.pid())
+            .ok()
+            .and_then(|text| text.trim().parse::<i32>().ok())
         else {
             return; // its pid is written right after the lock is taken; the caller asks again
         };
-        let children = fs::read_to_string(format!("/proc/{outermost}/task/{outermost}/children")).unwrap_or_default();
-        let init = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+        let children = fs::read_to_string(format!("/proc/{outermost}/task/{outermost}/children"))
+            .unwrap_or_default();
+        let init = children
+            .split_whitespace()
+            .next()
+            .and_then(|pid| pid.parse().ok());
         // Between the two namespaces' making the outermost process may be alone.
         let victim = Pid::from_raw(init.unwrap_or(outermost));
         let _ = kill(victim, Signal::SIGKILL); // already gone is as good

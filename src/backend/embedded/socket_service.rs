@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use nix::cmsg_space;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socket,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
+    sendmsg, socket,
 };
 
 use super::EmbeddedError;
@@ -28,7 +29,9 @@ pub(super) struct SocketService {
 
 impl SocketService {
     pub(super) fn bind(path: &Path) -> Result<Self, EmbeddedError> {
-        Ok(Self { listener: UnixListener::bind(path)? })
+        Ok(Self {
+            listener: UnixListener::bind(path)?,
+        })
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -47,7 +50,12 @@ impl SocketService {
 }
 
 fn hand_out(client: &UnixStream) -> nix::Result<()> {
-    let inside = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let inside = socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
     let descriptors = [inside.as_raw_fd()];
     sendmsg::<()>(
         client.as_raw_fd(),
@@ -69,7 +77,12 @@ pub fn request_socket(path: &Path) -> std::io::Result<OwnedFd> {
     let mut byte = [0; 1];
     let mut parts = [IoSliceMut::new(&mut byte)];
     let mut space = cmsg_space!([RawFd; 1]);
-    let message = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let message = recvmsg::<()>(
+        stream.as_raw_fd(),
+        &mut parts,
+        Some(&mut space),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
     for control in message.cmsgs()? {
         if let ControlMessageOwned::ScmRights(descriptors) = control
             && let Some(&descriptor) = descriptors.first()
@@ -78,5 +91,7 @@ pub fn request_socket(path: &Path) -> std::io::Result<OwnedFd> {
             return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
     }
-    Err(std::io::Error::other("the embedded host answered without a socket"))
+    Err(std::io::Error::other(
+        "the embedded host answered without a socket",
+    ))
 }

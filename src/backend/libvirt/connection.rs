@@ -20,7 +20,8 @@ impl Connection {
         }
         // libvirt prints every error to stderr by itself; ours are shown in one place.
         virt::error::clear_error_callback();
-        let connect = Connect::open(Some(uri)).map_err(LibvirtError::call(format!("connect to {uri}")))?;
+        let connect =
+            Connect::open(Some(uri)).map_err(LibvirtError::call(format!("connect to {uri}")))?;
         Ok(Self { connect })
     }
 
@@ -33,8 +34,16 @@ impl Connection {
     /// # Errors
     /// When the connection is gone.
     pub fn version(&self) -> Result<String, LibvirtError> {
-        let version = self.connect.lib_version().map_err(LibvirtError::call("ask for libvirt's version"))?;
+        let version = self
+            .connect
+            .lib_version()
+            .map_err(LibvirtError::call("ask for libvirt's version"))?;
         // libvirt counts 1,000,000 * major + 1,000 * minor + release.
-        Ok(format!("{}.{}.{}", version / 1_000_000, version / 1_000 % 1_000, version % 1_000))
+        Ok(format!(
+            "{}.{}.{}",
+            version / 1_000_000,
+            version / 1_000 % 1_000,
+            version % 1_000
+        ))
     }
 }

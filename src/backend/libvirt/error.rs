@@ -58,7 +58,9 @@ impl LibvirtError {
 
     /// Whether libvirt does not know the object.
     pub(super) fn is_not_found(error: &virt::error::Error) -> bool {
-        error.code().is_known_and(|code| matches!(code, ErrorNumber::NoDomain | ErrorNumber::NoNetwork))
+        error
+            .code()
+            .is_known_and(|code| matches!(code, ErrorNumber::NoDomain | ErrorNumber::NoNetwork))
     }
 
     fn hint(&self) -> Option<&'static str> {
@@ -66,7 +68,9 @@ impl LibvirtError {
             Self::Call { source, .. } => {
                 let text = source.message();
                 if text.contains("Permission denied") {
-                    Some("the user QEMU runs as must be able to read the image and to search every directory above it")
+                    Some(
+                        "the user QEMU runs as must be able to read the image and to search every directory above it",
+                    )
                 } else if text.contains("emulator") || text.contains("domain type") {
                     Some("`labrig host doctor` shows what this host lacks")
                 } else {
@@ -90,6 +94,11 @@ impl From<LibvirtError> for PortError {
             LibvirtError::File(source) => Some(source.into()),
             _ => None,
         };
-        Self { kind, what, hint: hint.map(ToOwned::to_owned), source }
+        Self {
+            kind,
+            what,
+            hint: hint.map(ToOwned::to_owned),
+            source,
+        }
     }
 }

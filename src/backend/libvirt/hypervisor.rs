@@ -11,7 +11,9 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
-use crate::model::{Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation};
+use crate::model::{
+    Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+};
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
 
@@ -31,7 +33,11 @@ pub struct Libvirt {
 impl Libvirt {
     /// The lab on a connection; its files are below `paths`.
     pub fn new(connection: Connection, lab: Lab, paths: LabPaths) -> Self {
-        Self { connection, lab, paths }
+        Self {
+            connection,
+            lab,
+            paths,
+        }
     }
 
     /// The connection.
@@ -60,52 +66,95 @@ impl Libvirt {
         let definition = Definition::read(name, xml)?;
         match &definition.tag {
             Some(tag) if tag.lab == self.lab.name.as_str() => Ok(definition),
-            _ => Err(LibvirtError::Foreign { kind, name: name.to_owned(), owner: definition.owner() }),
+            _ => Err(LibvirtError::Foreign {
+                kind,
+                name: name.to_owned(),
+                owner: definition.owner(),
+            }),
         }
     }
 
     fn own_domain(&self, name: &str) -> Result<Option<Domain>, LibvirtError> {
-        let Some(domain) = self.domain(name)? else { return Ok(None) };
-        let xml = domain_definition(&domain).map_err(LibvirtError::call(format!("read domain {name}")))?;
+        let Some(domain) = self.domain(name)? else {
+            return Ok(None);
+        };
+        let xml = domain_definition(&domain)
+            .map_err(LibvirtError::call(format!("read domain {name}")))?;
         self.own("domain", name, &xml)?;
         Ok(Some(domain))
     }
 
     fn own_network(&self, name: &str) -> Result<Option<Network>, LibvirtError> {
-        let Some(network) = self.network(name)? else { return Ok(None) };
-        let xml = network_definition(&network).map_err(LibvirtError::call(format!("read network {name}")))?;
+        let Some(network) = self.network(name)? else {
+            return Ok(None);
+        };
+        let xml = network_definition(&network)
+            .map_err(LibvirtError::call(format!("read network {name}")))?;
         self.own("network", name, &xml)?;
         Ok(Some(network))
     }
 
     fn known_domain(&self, name: &str) -> Result<Domain, LibvirtError> {
         let connect = self.connection.get();
-        connect.lookup_domain_by_name(name).map_err(LibvirtError::call(format!("look up domain {name}")))
+        connect
+            .lookup_domain_by_name(name)
+            .map_err(LibvirtError::call(format!("look up domain {name}")))
     }
 
     fn observe_all(&self) -> Result<Observed, LibvirtError> {
-        let mut observed = Observed { files: files_in(&self.paths.disks())?, ..Observed::default() };
+        let mut observed = Observed {
+            files: files_in(&self.paths.disks())?,
+            ..Observed::default()
+        };
         let connect = self.connection.get();
-        for network in connect.list_all_networks(0).map_err(LibvirtError::call("list networks"))? {
+        for network in connect
+            .list_all_networks(0)
+            .map_err(LibvirtError::call("list networks"))?
+        {
             let read = || -> Result<_, virt::error::Error> {
-                Ok((network.name()?, network_definition(&network)?, network.is_active()?))
+                Ok((
+                    network.name()?,
+                    network_definition(&network)?,
+                    network.is_active()?,
+                ))
             };
             let (name, xml, active) = read().map_err(LibvirtError::call("read a network"))?;
             if let Ok(definition) = self.own("network", &name, &xml) {
                 let reservations = definition.reservations;
                 let definition = definition.tag.map(|tag| tag.definition);
-                observed.networks.insert(name, ObservedNetwork { definition, active, reservations });
+                observed.networks.insert(
+                    name,
+                    ObservedNetwork {
+                        definition,
+                        active,
+                        reservations,
+                    },
+                );
             }
         }
-        for domain in connect.list_all_domains(0).map_err(LibvirtError::call("list domains"))? {
+        for domain in connect
+            .list_all_domains(0)
+            .map_err(LibvirtError::call("list domains"))?
+        {
             let read = || -> Result<_, virt::error::Error> {
-                Ok((domain.name()?, domain_definition(&domain)?, domain.is_active()?))
+                Ok((
+                    domain.name()?,
+                    domain_definition(&domain)?,
+                    domain.is_active()?,
+                ))
             };
             let (name, xml, active) = read().map_err(LibvirtError::call("read a domain"))?;
             if let Ok(definition) = self.own("domain", &name, &xml) {
                 let definition = definition.tag.map(|tag| tag.definition);
                 let ready = active && self.paths.ready(&name).exists();
-                observed.domains.insert(name, ObservedDomain { definition, active, ready });
+                observed.domains.insert(
+                    name,
+                    ObservedDomain {
+                        definition,
+                        active,
+                        ready,
+                    },
+                );
             }
         }
         Ok(observed)
@@ -132,6 +181,11 @@ fn make_parent(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
+fn touch(marker: &Path) -> Result<(), PortError> {
+    make_parent(marker)?;
+    Ok(fs::write(marker, "")?)
+}
+
 fn remove_if_there(path: &Path) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
@@ -153,28 +207,61 @@ impl Hypervisor for Libvirt {
 
     fn start_network(&self, name: &str) -> Result<(), PortError> {
         let Some(network) = self.own_network(name)? else {
-            return Err(PortError::new(crate::ports::ErrorKind::Fatal, format!("start network {name}: it is not defined")));
+            return Err(PortError::new(
+                crate::ports::ErrorKind::Fatal,
+                format!("start network {name}: it is not defined"),
+            ));
         };
-        let start = || if network.is_active()? { Ok(()) } else { network.create() };
+        let start = || {
+            if network.is_active()? {
+                Ok(())
+            } else {
+                network.create()
+            }
+        };
         Ok(start().map_err(LibvirtError::call(format!("start network {name}")))?)
     }
 
-    fn reserve(&self, network: &str, reservation: &Reservation, wanted: bool) -> Result<(), PortError> {
-        let call = format!("change the reservation of {} in network {network}", reservation.ip);
+    fn reserve(
+        &self,
+        network: &str,
+        reservation: &Reservation,
+        wanted: bool,
+    ) -> Result<(), PortError> {
+        let call = format!(
+            "change the reservation of {} in network {network}",
+            reservation.ip
+        );
         let connect = self.connection.get();
-        let found = connect.lookup_network_by_name(network).map_err(LibvirtError::call(&call))?;
-        let command = if wanted { sys::VIR_NETWORK_UPDATE_COMMAND_ADD_LAST } else { sys::VIR_NETWORK_UPDATE_COMMAND_DELETE };
+        let found = connect
+            .lookup_network_by_name(network)
+            .map_err(LibvirtError::call(&call))?;
+        let command = if wanted {
+            sys::VIR_NETWORK_UPDATE_COMMAND_ADD_LAST
+        } else {
+            sys::VIR_NETWORK_UPDATE_COMMAND_DELETE
+        };
         let mut flags = sys::VIR_NETWORK_UPDATE_AFFECT_CONFIG;
         if found.is_active().map_err(LibvirtError::call(&call))? {
             flags |= sys::VIR_NETWORK_UPDATE_AFFECT_LIVE;
         }
         let xml = reservation_xml(reservation);
-        found.update(command, sys::VIR_NETWORK_SECTION_IP_DHCP_HOST, -1, &xml, flags).map_err(LibvirtError::call(call))?;
+        found
+            .update(
+                command,
+                sys::VIR_NETWORK_SECTION_IP_DHCP_HOST,
+                -1,
+                &xml,
+                flags,
+            )
+            .map_err(LibvirtError::call(call))?;
         Ok(())
     }
 
     fn remove_network(&self, name: &str) -> Result<(), PortError> {
-        let Some(network) = self.own_network(name)? else { return Ok(()) };
+        let Some(network) = self.own_network(name)? else {
+            return Ok(());
+        };
         let remove = || {
             if network.is_active()? {
                 network.destroy()?;
@@ -185,15 +272,28 @@ impl Hypervisor for Libvirt {
     }
 
     fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError> {
-        let Some(directory) = image.disk.as_ref().or(image.kernel.as_ref()).and_then(|file| file.parent()) else {
-            return Err(PortError::new(crate::ports::ErrorKind::Fatal, "link an image that has no files"));
+        let Some(directory) = image
+            .disk
+            .as_ref()
+            .or(image.kernel.as_ref())
+            .and_then(|file| file.parent())
+        else {
+            return Err(PortError::new(
+                crate::ports::ErrorKind::Fatal,
+                "link an image that has no files",
+            ));
         };
         make_parent(link)?;
         remove_if_there(link)?;
         Ok(fs_err::os::unix::fs::symlink(directory, link)?)
     }
 
-    fn create_disk(&self, path: &Path, backing: Option<&Path>, size: Option<Bytes>) -> Result<(), PortError> {
+    fn create_disk(
+        &self,
+        path: &Path,
+        backing: Option<&Path>,
+        size: Option<Bytes>,
+    ) -> Result<(), PortError> {
         make_parent(path)?;
         // Published by rename: what is there under its name is whole.
         let unfinished = path.with_extension("qcow2.new");
@@ -206,11 +306,17 @@ impl Hypervisor for Libvirt {
         if let Some(size) = size {
             command.arg(size.0.to_string());
         }
-        let output = command.output().map_err(|e| PortError::fatal("run qemu-img", e))?;
+        let output = command
+            .output()
+            .map_err(|e| PortError::fatal("run qemu-img", e))?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let _ = fs::remove_file(&unfinished);
-            return Err(LibvirtError::QemuImg { path: path.display().to_string(), message }.into());
+            return Err(LibvirtError::QemuImg {
+                path: path.display().to_string(),
+                message,
+            }
+            .into());
         }
         Ok(fs::rename(unfinished, path)?)
     }
@@ -241,32 +347,65 @@ impl Hypervisor for Libvirt {
     fn start_domain(&self, name: &str) -> Result<(), PortError> {
         remove_if_there(&self.paths.ready(name))?;
         let domain = self.known_domain(name)?;
-        let start = || if domain.is_active()? { Ok(()) } else { domain.create() };
-        Ok(start().map_err(LibvirtError::call(format!("start domain {name}")))?)
+        let start = || {
+            if domain.is_active()? {
+                Ok(())
+            } else {
+                domain.create()
+            }
+        };
+        start().map_err(LibvirtError::call(format!("start domain {name}")))?;
+        touch(&self.paths.started(name))
     }
 
     fn mark_ready(&self, name: &str) -> Result<(), PortError> {
-        let marker = self.paths.ready(name);
-        make_parent(&marker)?;
-        Ok(fs::write(marker, "")?)
+        touch(&self.paths.ready(name))
     }
 
     fn stop_domain(&self, name: &str) -> Result<(), PortError> {
-        let Some(domain) = self.own_domain(name)? else { return Ok(()) };
-        let stop = || if domain.is_active()? { domain.destroy() } else { Ok(()) };
+        let Some(domain) = self.own_domain(name)? else {
+            return Ok(());
+        };
+        let stop = || {
+            if domain.is_active()? {
+                domain.destroy()
+            } else {
+                Ok(())
+            }
+        };
         Ok(stop().map_err(LibvirtError::call(format!("stop domain {name}")))?)
     }
 
     fn remove_domain(&self, name: &str) -> Result<(), PortError> {
-        let Some(domain) = self.own_domain(name)? else { return Ok(()) };
-        domain.undefine_flags(UNDEFINE_ALL).map_err(LibvirtError::call(format!("undefine domain {name}")))?;
+        let Some(domain) = self.own_domain(name)? else {
+            return Ok(());
+        };
+        domain
+            .undefine_flags(UNDEFINE_ALL)
+            .map_err(LibvirtError::call(format!("undefine domain {name}")))?;
         Ok(remove_if_there(&self.paths.ready(name))?)
     }
 
     fn domain_stats(&self, name: &str) -> Result<DomainStats, PortError> {
-        let info = self.known_domain(name)?.info().map_err(LibvirtError::call(format!("ask how domain {name} is doing")))?;
+        let info = self
+            .known_domain(name)?
+            .info()
+            .map_err(LibvirtError::call(format!(
+                "ask how domain {name} is doing"
+            )))?;
+        let state = info.state.unwrap_or(virt::domain::DomainState::NoState);
+        let marker = fs::metadata(self.paths.started(name))
+            .and_then(|marker| marker.modified())
+            .ok();
+        let runs = !matches!(
+            state,
+            virt::domain::DomainState::Shutoff | virt::domain::DomainState::Crashed
+        );
         Ok(DomainStats {
-            state: state_name(info.state.unwrap_or(virt::domain::DomainState::NoState)).to_owned(),
+            state: state_name(state).to_owned(),
+            started: marker
+                .filter(|_| runs)
+                .and_then(|time| jiff::Timestamp::try_from(time).ok()),
             vcpus: info.nr_virt_cpu,
             memory: Bytes(info.memory << 10),
             cpu_time_ns: info.cpu_time,
@@ -287,7 +426,11 @@ impl Hypervisor for Libvirt {
         file.read_to_end(&mut content)?;
         let text = String::from_utf8_lossy(&content);
         let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-        let all: Vec<_> = text.lines().map(clean).filter(|line| !line.trim().is_empty()).collect();
+        let all: Vec<_> = text
+            .lines()
+            .map(clean)
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         Ok(all[all.len().saturating_sub(lines)..].to_vec())
     }
 }

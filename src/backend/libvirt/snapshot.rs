@@ -16,11 +16,15 @@ pub(super) struct Definition {
 
 impl Definition {
     pub(super) fn read(name: &str, xml: &str) -> Result<Self, LibvirtError> {
-        let document =
-            roxmltree::Document::parse(xml).map_err(|source| LibvirtError::Xml { name: name.to_owned(), source })?;
+        let document = roxmltree::Document::parse(xml).map_err(|source| LibvirtError::Xml {
+            name: name.to_owned(),
+            source,
+        })?;
         let reservations = document
             .descendants()
-            .filter(|n| n.has_tag_name("host") && n.parent().is_some_and(|p| p.has_tag_name("dhcp")))
+            .filter(|n| {
+                n.has_tag_name("host") && n.parent().is_some_and(|p| p.has_tag_name("dhcp"))
+            })
             .filter_map(|n| {
                 Some(Reservation {
                     mac: n.attribute("mac")?.parse().ok()?,
@@ -29,12 +33,18 @@ impl Definition {
                 })
             })
             .collect();
-        Ok(Self { tag: Tag::read(&document), reservations })
+        Ok(Self {
+            tag: Tag::read(&document),
+            reservations,
+        })
     }
 
     /// Whose it is, for people.
     pub(super) fn owner(&self) -> String {
-        self.tag.as_ref().map_or_else(|| "something else than labrig".to_owned(), |tag| format!("lab {}", tag.lab))
+        self.tag.as_ref().map_or_else(
+            || "something else than labrig".to_owned(),
+            |tag| format!("lab {}", tag.lab),
+        )
     }
 }
 

@@ -35,7 +35,13 @@ pub(super) fn run(
     timeout: Duration,
 ) -> Result<Exit, SshError> {
     session.set_blocking(false);
-    Run { session, domain, began: Instant::now(), timeout }.run(command, streams)
+    Run {
+        session,
+        domain,
+        began: Instant::now(),
+        timeout,
+    }
+    .run(command, streams)
 }
 
 struct Run<'a> {
@@ -80,14 +86,26 @@ impl Run<'_> {
     }
 
     /// Passes on what is there; whether there was something.
-    fn copy(&self, source: &mut impl Read, buffer: &mut [u8], sink: &mut dyn Write) -> Result<bool, SshError> {
+    fn copy(
+        &self,
+        source: &mut impl Read,
+        buffer: &mut [u8],
+        sink: &mut dyn Write,
+    ) -> Result<bool, SshError> {
         match source.read(buffer) {
             Ok(n) => {
-                sink.write_all(&buffer[..n]).map_err(|source| SshError::Sink { domain: self.domain.clone(), source })?;
+                sink.write_all(&buffer[..n])
+                    .map_err(|source| SshError::Sink {
+                        domain: self.domain.clone(),
+                        source,
+                    })?;
                 Ok(n > 0)
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(source) => Err(SshError::Broken { domain: self.domain.clone(), source }),
+            Err(source) => Err(SshError::Broken {
+                domain: self.domain.clone(),
+                source,
+            }),
         }
     }
 
@@ -99,15 +117,26 @@ impl Run<'_> {
         if let Some(name) = signal.exit_signal {
             return Ok(Exit(128 + signal_number(&name)));
         }
-        self.retry("read a command's end", || channel.exit_status()).map(Exit)
+        self.retry("read a command's end", || channel.exit_status())
+            .map(Exit)
     }
 
-    fn retry<T>(&self, what: &'static str, mut call: impl FnMut() -> Result<T, ssh2::Error>) -> Result<T, SshError> {
+    fn retry<T>(
+        &self,
+        what: &'static str,
+        mut call: impl FnMut() -> Result<T, ssh2::Error>,
+    ) -> Result<T, SshError> {
         loop {
             match call() {
                 Ok(value) => return Ok(value),
                 Err(e) if e.code() == ssh2::ErrorCode::Session(WOULD_BLOCK) => self.wait()?,
-                Err(source) => return Err(SshError::Protocol { domain: self.domain.clone(), what, source }),
+                Err(source) => {
+                    return Err(SshError::Protocol {
+                        domain: self.domain.clone(),
+                        what,
+                        source,
+                    });
+                }
             }
         }
     }
@@ -116,9 +145,15 @@ impl Run<'_> {
     fn wait(&self) -> Result<(), SshError> {
         let left = self.timeout.checked_sub(self.began.elapsed());
         let Some(left) = left else {
-            return Err(SshError::Deadline { domain: self.domain.clone(), deadline: self.timeout });
+            return Err(SshError::Deadline {
+                domain: self.domain.clone(),
+                deadline: self.timeout,
+            });
         };
-        let broken = |source| SshError::Broken { domain: self.domain.clone(), source };
+        let broken = |source| SshError::Broken {
+            domain: self.domain.clone(),
+            source,
+        };
         let flags = match self.session.block_directions() {
             BlockDirections::Inbound | BlockDirections::None => PollFlags::POLLIN,
             BlockDirections::Outbound => PollFlags::POLLOUT,

@@ -25,7 +25,12 @@ impl Dialer {
     ///
     /// # Errors
     /// As of `connect(2)`; `TimedOut` after `timeout`.
-    pub fn connect(&self, address: Ipv4Addr, port: u16, timeout: Duration) -> std::io::Result<TcpStream> {
+    pub fn connect(
+        &self,
+        address: Ipv4Addr,
+        port: u16,
+        timeout: Duration,
+    ) -> std::io::Result<TcpStream> {
         let socket = match self {
             Self::Direct => Socket::new(Domain::IPV4, Type::STREAM, None)?,
             Self::Embedded { service } => Socket::from(request_socket(service)?),

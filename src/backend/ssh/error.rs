@@ -66,16 +66,22 @@ impl From<SshError> for PortError {
             SshError::Protocol { .. } | SshError::Broken { .. } => ErrorKind::Connection,
             SshError::Deadline { .. } => ErrorKind::Timeout,
         };
-        let hint = matches!(error, SshError::HostKey { .. })
-            .then(|| "another machine answers at this address, or the guest did not take its seed".to_owned());
+        let hint = matches!(error, SshError::HostKey { .. }).then(|| {
+            "another machine answers at this address, or the guest did not take its seed".to_owned()
+        });
         let what = error.to_string();
         let source: Option<Box<dyn std::error::Error + Send + Sync>> = match error {
-            SshError::Connect { source, .. } | SshError::Broken { source, .. } | SshError::Sink { source, .. } => {
-                Some(source.into())
-            }
+            SshError::Connect { source, .. }
+            | SshError::Broken { source, .. }
+            | SshError::Sink { source, .. } => Some(source.into()),
             SshError::Protocol { source, .. } => Some(source.into()),
             SshError::HostKey { .. } | SshError::Deadline { .. } => None,
         };
-        Self { kind, what, hint, source }
+        Self {
+            kind,
+            what,
+            hint,
+            source,
+        }
     }
 }

@@ -32,23 +32,49 @@ pub struct SshRemote {
 impl SshRemote {
     /// SSH with this private key (OpenSSH's format) to domains that show these host keys.
     pub fn new(dialer: Dialer, private_key: String, host_keys: HashMap<Name, Vec<u8>>) -> Self {
-        Self { dialer, private_key, host_keys, idle: Mutex::default(), greeted: Mutex::default() }
+        Self {
+            dialer,
+            private_key,
+            host_keys,
+            idle: Mutex::default(),
+            greeted: Mutex::default(),
+        }
     }
 
     fn session(&self, target: &Target) -> Result<Session, SshError> {
-        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(target).and_then(Vec::pop);
+        let kept = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(target)
+            .and_then(Vec::pop);
         if let Some(session) = kept
             && is_alive(&session)
         {
             return Ok(session);
         }
-        let host_key = self.host_keys.get(&target.domain).map(Vec::as_slice).unwrap_or_default();
-        let greeted = self.greeted.lock().unwrap_or_else(PoisonError::into_inner).remove(target);
+        let host_key = self
+            .host_keys
+            .get(&target.domain)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let greeted = self
+            .greeted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(target);
         let stream = match greeted {
             Some(stream) => stream,
             None => connect(&self.dialer, target)?,
         };
-        open(stream, target, &Credentials { private: &self.private_key, host_key })
+        open(
+            stream,
+            target,
+            &Credentials {
+                private: &self.private_key,
+                host_key,
+            },
+        )
     }
 
     fn keep(&self, target: &Target, session: Session) {
@@ -56,7 +82,13 @@ impl SshRemote {
         idle.entry(target.clone()).or_default().push(session);
     }
 
-    fn run(&self, target: &Target, command: &str, streams: Streams<'_>, timeout: Duration) -> Result<Exit, SshError> {
+    fn run(
+        &self,
+        target: &Target,
+        command: &str,
+        streams: Streams<'_>,
+        timeout: Duration,
+    ) -> Result<Exit, SshError> {
         let session = self.session(target)?;
         let exit = run(&session, &target.domain, command, streams, timeout)?;
         self.keep(target, session);
@@ -73,7 +105,11 @@ fn is_alive(session: &Session) -> bool {
     let socket = unsafe { BorrowedFd::borrow_raw(session.as_raw_fd()) };
     let mut byte = [0; 1];
     !matches!(
-        recv(socket.as_raw_fd(), &mut byte, MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT),
+        recv(
+            socket.as_raw_fd(),
+            &mut byte,
+            MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT
+        ),
         Ok(0) | Err(nix::Error::ECONNRESET | nix::Error::EPIPE | nix::Error::ETIMEDOUT)
     )
 }
@@ -92,18 +128,42 @@ impl Remote for SshRemote {
                 std::thread::sleep(BANNER_POLL);
             }
             // RFC 4253, section 4.2.
-            if &start == b"SSH-" { Ok(stream) } else { Err(std::io::Error::other("what answers is no SSH server")) }
+            if &start == b"SSH-" {
+                Ok(stream)
+            } else {
+                Err(std::io::Error::other("what answers is no SSH server"))
+            }
         };
-        let stream = read().map_err(|source| SshError::Connect { domain: target.domain.clone(), source })?;
-        self.greeted.lock().unwrap_or_else(PoisonError::into_inner).insert(target.clone(), stream);
+        let stream = read().map_err(|source| SshError::Connect {
+            domain: target.domain.clone(),
+            source,
+        })?;
+        self.greeted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(target.clone(), stream);
         Ok(())
     }
 
-    fn exec(&self, target: &Target, command: &str, stdin: &[u8], timeout: Duration) -> Result<Output, PortError> {
+    fn exec(
+        &self,
+        target: &Target,
+        command: &str,
+        stdin: &[u8],
+        timeout: Duration,
+    ) -> Result<Output, PortError> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let streams = Streams { stdin, stdout: &mut stdout, stderr: &mut stderr };
+        let streams = Streams {
+            stdin,
+            stdout: &mut stdout,
+            stderr: &mut stderr,
+        };
         let exit = self.run(target, command, streams, timeout)?;
-        Ok(Output { exit, stdout, stderr })
+        Ok(Output {
+            exit,
+            stdout,
+            stderr,
+        })
     }
 
     fn stream(
@@ -114,6 +174,15 @@ impl Remote for SshRemote {
         stderr: &mut dyn Write,
         timeout: Duration,
     ) -> Result<Exit, PortError> {
-        Ok(self.run(target, command, Streams { stdin: &[], stdout, stderr }, timeout)?)
+        Ok(self.run(
+            target,
+            command,
+            Streams {
+                stdin: &[],
+                stdout,
+                stderr,
+            },
+            timeout,
+        )?)
     }
 }

@@ -27,23 +27,47 @@ pub(super) struct Credentials<'a> {
 pub(super) fn connect(dialer: &Dialer, target: &Target) -> Result<TcpStream, SshError> {
     dialer
         .connect(target.address, SSH_PORT, CONNECT_TIMEOUT)
-        .map_err(|source| SshError::Connect { domain: target.domain.clone(), source })
+        .map_err(|source| SshError::Connect {
+            domain: target.domain.clone(),
+            source,
+        })
 }
 
 /// Shakes hands on a connection, checks the host key, logs in as root.
-pub(super) fn open(stream: TcpStream, target: &Target, credentials: &Credentials<'_>) -> Result<Session, SshError> {
-    let protocol = |what| move |source| SshError::Protocol { domain: target.domain.clone(), what, source };
+pub(super) fn open(
+    stream: TcpStream,
+    target: &Target,
+    credentials: &Credentials<'_>,
+) -> Result<Session, SshError> {
+    let protocol = |what| {
+        move |source| SshError::Protocol {
+            domain: target.domain.clone(),
+            what,
+            source,
+        }
+    };
     let mut session = Session::new().map_err(protocol("start an SSH session"))?;
     stream
         .set_read_timeout(None)
-        .map_err(|source| SshError::Connect { domain: target.domain.clone(), source })?;
+        .map_err(|source| SshError::Connect {
+            domain: target.domain.clone(),
+            source,
+        })?;
     session.set_tcp_stream::<TcpStream>(stream);
     session.set_timeout(u32::try_from(HANDSHAKE_TIMEOUT.as_millis()).unwrap_or(u32::MAX));
-    session.method_pref(MethodType::HostKey, "ssh-ed25519").map_err(protocol("choose a host key type"))?;
-    session.handshake().map_err(protocol("shake hands by SSH"))?;
+    session
+        .method_pref(MethodType::HostKey, "ssh-ed25519")
+        .map_err(protocol("choose a host key type"))?;
+    session
+        .handshake()
+        .map_err(protocol("shake hands by SSH"))?;
     match session.host_key() {
         Some((key, _)) if key == credentials.host_key => {}
-        _ => return Err(SshError::HostKey { domain: target.domain.clone() }),
+        _ => {
+            return Err(SshError::HostKey {
+                domain: target.domain.clone(),
+            });
+        }
     }
     session
         .userauth_pubkey_memory("root", None, credentials.private, None)
