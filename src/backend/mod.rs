@@ -1,1 +1,5 @@
-//! (being laid)
+//! The outside world for real: image store, host facts and probes, libvirt, SSH.
+
+pub mod images;
+
+mod tool;
