@@ -4,12 +4,13 @@
 
 mod clock;
 pub mod embedded;
+pub mod host;
+pub mod images;
 mod lab_journal;
 pub mod libvirt;
+pub mod probe;
 pub mod ssh;
+mod tool;
 
 pub use clock::SystemClock;
 pub use lab_journal::LabJournal;
-pub mod host;
-pub mod images;
-pub mod probe;
