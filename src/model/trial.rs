@@ -84,13 +84,20 @@ impl Trial {
         if self.levels.is_empty() {
             return "all".to_owned();
         }
-        let pairs: Vec<_> = self.levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        let pairs: Vec<_> = self
+            .levels
+            .iter()
+            .map(|(name, level)| format!("{name}={level}"))
+            .collect();
         pairs.join(",")
     }
 
     /// The level of a factor.
     pub fn level(&self, factor: &Factor) -> Option<&Level> {
-        self.levels.iter().find(|(name, _)| *name == factor.name).map(|(_, level)| level)
+        self.levels
+            .iter()
+            .find(|(name, _)| *name == factor.name)
+            .map(|(_, level)| level)
     }
 }
 

@@ -1,0 +1,52 @@
+//! Paths and permissions of files in a guest.
+
+use super::read::{At, Written};
+
+/// The longest path Linux takes (PATH_MAX), with its NUL.
+const PATH_MAX: usize = 4096;
+
+/// An absolute path of a file in a guest.
+pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
+    let text = at.text("/etc/labrig.conf")?;
+    let path = text.value;
+    let wrong = if !path.starts_with('/') {
+        Some("is not absolute")
+    } else if path.ends_with('/') {
+        Some("is a directory, not a file")
+    } else if path.split('/').any(|part| part == ".." || part == ".") {
+        Some("holds . or .. steps")
+    } else if path.contains("{{") || path.contains("{%") {
+        Some("holds braces, and templates are not rendered here")
+    } else if path.chars().any(char::is_control) {
+        Some("holds a control character")
+    } else if path.len() >= PATH_MAX {
+        Some("is too long")
+    } else {
+        None
+    };
+    if let Some(wrong) = wrong {
+        at.error(
+            format!("{path:?} {wrong}"),
+            "write the file's whole path, as in /etc/labrig.conf",
+        );
+        return None;
+    }
+    Some(Written {
+        value: path.to_owned(),
+        spot: text.spot,
+    })
+}
+
+/// Permission bits, as octal text.
+pub(super) fn file_mode(at: &At<'_>) -> Option<u32> {
+    let text = at.text("\"0644\"")?.value;
+    let octal = matches!(text.len(), 3 | 4) && text.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    let mode = octal.then(|| u32::from_str_radix(text, 8).ok()).flatten();
+    if mode.is_none() {
+        at.error(
+            format!("{text:?} is not a mode"),
+            "write three or four octal digits, as in \"0644\"",
+        );
+    }
+    mode
+}
