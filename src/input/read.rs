@@ -46,6 +46,8 @@ pub(super) struct At<'a> {
 pub(super) struct Fields<'a> {
     at: At<'a>,
     map: &'a Mapping,
+    /// Whether a key was refused: then it may be the one that seems to be missing.
+    refused: bool,
 }
 
 impl Doc {
@@ -129,15 +131,17 @@ impl<'a> At<'a> {
     /// A map with these keys only.
     pub fn fields(&self, known: &[&str]) -> Option<Fields<'a>> {
         let map = self.mapping(&format!("{}: …", known.first().unwrap_or(&"key")))?;
+        let mut refused = false;
         for entry in map.entries() {
             if !known.contains(&entry.key.as_str()) {
+                refused = true;
                 let child = self.child(entry);
                 let spot = Spot { path: child.path, span: entry.key_span };
                 let hint = suggest::advice(&entry.key, "known keys here", known.iter().copied());
                 self.doc.push(self.doc.error(&spot, format!("unknown key {:?}", entry.key)).hint(hint));
             }
         }
-        Some(Fields { at: self.clone(), map })
+        Some(Fields { at: self.clone(), map, refused })
     }
 
     /// A map with keys of the person's own choice: each key's spot with its value.
@@ -337,6 +341,7 @@ impl<'a> Fields<'a> {
         let mut found = self.map.entries().iter().filter(|e| keys.contains(&e.key.as_str()));
         match (found.next(), found.next()) {
             (Some(first), None) => Some((&first.key, self.at.child(first))),
+            (None, _) if self.refused => None,
             (None, _) => {
                 self.at.error("what to do is missing", format!("add one of: {}", keys.join(", ")));
                 None

@@ -80,11 +80,14 @@ impl<'a> Checker<'a> {
             TemplateError::Read { source, .. } => {
                 doc.error(spot, format!("{error}: {source}")).hint("check the file")
             }
-            TemplateError::Undefined { names, place, .. } => {
-                let message = match names.as_slice() {
+            TemplateError::Undefined { template, names, place } => {
+                let mut message = match names.as_slice() {
                     [name] => format!("undefined template variable {name:?}"),
                     _ => format!("undefined template variables {}", names.join(", ")),
                 };
+                if template.starts_with("vars.") {
+                    message.push_str(&format!(" in {template}"));
+                }
                 let known = RESERVED.iter().copied().chain(self.factors.iter().map(String::as_str));
                 let first = names.first().map_or("", String::as_str);
                 let hint = match self.factors.iter().any(|factor| factor == first) {
@@ -94,8 +97,9 @@ impl<'a> Checker<'a> {
                 self.at_template(spot, message, place.as_ref()).hint(hint)
             }
             TemplateError::Tera { message, place, .. } => {
-                let note = self.at_template(spot, message.clone(), place.as_ref());
-                note.hint("templates see lab, domains, domain, vars and the factors (see README.md)")
+                let (message, hint) = split_fields(message);
+                let note = self.at_template(spot, message.to_owned(), place.as_ref());
+                Note { hint, ..note }
             }
         }
     }
@@ -110,6 +114,15 @@ impl<'a> Checker<'a> {
         let place = in_file(&file.path, &file.content, place);
         note.at(place).label(Some(self.doc.place(spot)), "rendered for this")
     }
+}
+
+/// Takes advice out of Tera's message about a missing field, which ends in the fields there are.
+fn split_fields(message: &str) -> (&str, Option<String>) {
+    let Some((message, fields)) = message.split_once(". Available fields: ") else {
+        return (message, None);
+    };
+    let name = message.split('`').nth(1).unwrap_or_default();
+    (message, Some(suggest::advice(name, "fields there", fields.split(", "))))
 }
 
 /// The place in a template file. Tera gives some places without bytes.
