@@ -1,5 +1,7 @@
 //! (being laid)
 
+pub mod notes;
+
 /// Runs the program.
 pub fn main() -> std::process::ExitCode {
     std::process::ExitCode::SUCCESS
