@@ -1,5 +1,7 @@
 //! Whole inputs: what they resolve to, and how the notes about wrong ones are drawn.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::path::Path;
 
 use labrig::cli::notes;

@@ -1,5 +1,7 @@
 //! What holds for every topology, tried on many made-up ones.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;

@@ -1,5 +1,7 @@
 //! Wrong inputs, one mistake each: the note says what, where and what to do.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::fs;
 use std::path::Path;
 

@@ -33,7 +33,7 @@ pub(super) struct ImageSpec {
 
 pub(super) enum ImageSourceSpec {
     Build { recipe: ImageRecipe, size: Option<Written<Bytes>> },
-    Path(PathSpec),
+    Path(Box<PathSpec>),
 }
 
 pub(super) struct PathSpec {
@@ -148,7 +148,7 @@ fn image(at: &At<'_>) -> Option<ImageSourceSpec> {
             if let (Some(initrd), None) = (fields.get("initrd"), fields.get("kernel")) {
                 initrd.error("an initrd needs a kernel", "add kernel, or leave initrd out");
             }
-            Some(ImageSourceSpec::Path(spec))
+            Some(ImageSourceSpec::Path(Box::new(spec)))
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Text from data: strict templates and what they see. Knows no YAML and no host.
 
 pub mod context;
+mod error;
 mod template;
 
 pub use context::Scope;
-pub use template::{TemplateError, TemplateFile, TemplatePlace, Templates};
+pub use error::{TemplateError, TemplatePlace};
+pub use template::{TemplateFile, Templates};
