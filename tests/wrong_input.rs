@@ -179,6 +179,7 @@ const ROWS: &[Row] = &[
     topology("\"52:54:00:00:00:01\"", "525400000001", "six pairs", "topology.yaml:16:50", "52:54"),
     topology("ip: 10.10.0.11", "mac: \"52:54:00:00:00:01\"", "52:54:00:00:00:01 is given twice", "topology.yaml:27:34", "change one"),
     topology("[{vswitch: data}, {", "[{vswitch: data, ip: 10.10.0.20}, {", "cannot be given to 2 domains", "topology.yaml:23:33", "leave it out"),
+    topology("52:54:00:00:00:01", "fe:54:00:00:00:01", "is reserved", "topology.yaml:16:50", "52:54"),
     // Names that must exist.
     topology("[{vswitch: data}, {", "[{vswitch: date}, {", "unknown vswitch \"date\"", "topology.yaml:23:23", "\"data\"?"),
     topology("count: 2", "count: 3", "unknown vswitch \"client3\" (for index 3)", "topology.yaml:23:40", "client"),
@@ -207,6 +208,10 @@ const ROWS: &[Row] = &[
     topology("mode: \"0644\"", "mode: \"0888\"", "not a mode", "topology.yaml:17:50", "octal"),
     topology("to: /etc/a", "to: etc/a", "is not absolute", "topology.yaml:17:36", "/etc"),
     topology("to: /etc/a", "to: /etc/../a", "steps", "topology.yaml:17:36", "whole path"),
+    topology("to: /etc/a", "to: /etc//a", "steps", "topology.yaml:17:36", "whole path"),
+    topology("to: /etc/a", "to: /etc/hosts", "labrig writes itself", "topology.yaml:17:36", "whole path"),
+    topology("to: /etc/a", "to: \"/etc/{{ index }}\"", "not rendered here", "topology.yaml:17:36", "whole path"),
+    topology("to: /etc/a, mode: \"0644\", vars: {pool: 64M}}", "to: /etc/a, vars: {pool: 1}}, {template: a.tera, to: /etc/a, vars: {pool: 1}}", "/etc/a is written twice", "topology.yaml:17:85", "keep one"),
     topology("template: a.tera", "template: b.tera", "\"b.tera\" is not in", "topology.yaml:17:24", "\"a.tera\"?"),
     topology("template: a.tera", "template: ../f.sh", "not a plain path", "topology.yaml:17:24", "as in"),
     topology("{pool: 64M}", "{pool: \"{{ typo }}\"}", "undefined template variable \"typo\" in vars.pool", "topology.yaml:17:24", "templates see"),
@@ -253,6 +258,8 @@ const ROWS: &[Row] = &[
     playbook("go {{ threads }}", "go {{ thread }}", "undefined template variable \"thread\"", "playbook.yaml:15:28", "\"threads\"?"),
     playbook("prepare {{ domains.db.ip }}", "prepare {{ threads }}", "undefined template variable \"threads\"", "playbook.yaml:9:23", "setup runs once"),
     playbook("prepare {{ domains.db.ip }}", "prepare {{ domains.dbx.ip }}", "dbx", "playbook.yaml:9:23", ""),
+    playbook("prepare {{ domains.db.ip }}", "prepare {{ vars.x }}", "undefined template variable \"vars\"", "playbook.yaml:9:23", "template files only"),
+    playbook("\"prepare {{ domains.db.ip }}\"", "{{ domains.db.ip }}", "a key must be a plain text", "playbook.yaml:9:24", "quotes"),
     playbook("prepare {{ domains.db.ip }}", "prepare {{ domains", "", "playbook.yaml:9:23", ""),
     playbook("{{ threads }}M", "{{ thread }}M", "undefined template variable \"thread\"", "playbook.yaml:12:39", "\"threads\"?"),
     playbook("primary: true, ", "", "no metric is primary", "playbook.yaml:16:1", "primary: true"),
@@ -294,4 +301,53 @@ fn every_mistake_is_noted_where_it_is() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), ROWS.len(), wrong.join("\n"));
+}
+
+#[test]
+fn files_that_cannot_be_understood_at_all() {
+    let large = vec![b'#'; (8 << 20) + 1];
+    let cases: [(&[u8], &str, &str); 6] = [
+        (b"", "t.yaml:1:1", "is empty"),
+        (b"# only a comment\n", "t.yaml:1:1", "is empty"),
+        (b"name: x\nb: \xff\n", "t.yaml:2:4", "not UTF-8"),
+        (b"a: \x01", "t.yaml:1:4", "not valid YAML"),
+        (b"- a\n", "t.yaml:1:1", "a map is wanted here, this is a list"),
+        (&large, "", "over 8 MiB"),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.yaml");
+    let load = |file: &Path| match input::load_topology(file, &Options::default()) {
+        Ok(_) => panic!("no notes"),
+        Err(notes) => notes.to_string(),
+    };
+    for (content, place, message) in cases {
+        fs::write(&file, content).unwrap();
+        let notes = load(&file);
+        assert!(notes.contains(place) && notes.contains(message), "{message}: {notes}");
+    }
+    assert!(load(directory.path()).contains("it is a directory"));
+    assert!(load(&directory.path().join("gone.yaml")).contains("No such file"));
+}
+
+#[test]
+fn a_name_with_a_dash_is_reached_by_brackets() {
+    let directory = tempfile::tempdir().unwrap();
+    let topology = TOPOLOGY.replace("  own:", "  my-own:");
+    lay(directory.path(), topology.as_bytes(), PLAYBOOK.as_bytes(), "{{ domains.my-own.ip }}");
+    let file = directory.path().join("topology.yaml");
+    let Err(notes) = input::load_topology(&file, &Options::default()) else { panic!() };
+    assert!(notes.0[0].hint.as_deref().unwrap().contains("domains[\"a-b\"]"), "{notes}");
+    fs::write(directory.path().join("templates/a.tera"), "{{ domains[\"my-own\"].ip }}").unwrap();
+    assert!(input::load_topology(&file, &Options::default()).is_ok());
+}
+
+#[test]
+fn the_subnets_room_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let topology = TOPOLOGY.replace("count: 2", "count: 6").replace(", {vswitch: \"client{{ index }}\"}", "");
+    let topology = topology.replace("10.10.0.0/24", "10.10.0.8/29").replace("0.11}", "0.12}");
+    lay(directory.path(), topology.as_bytes(), PLAYBOOK.as_bytes(), TEMPLATE);
+    let file = directory.path().join("topology.yaml");
+    let Err(notes) = input::load_topology(&file, &Options::default()) else { panic!() };
+    assert!(notes.to_string().contains("10.10.0.8/29 has room for 5 vnets, 8 are on it"), "{notes}");
 }

@@ -90,9 +90,14 @@ impl<'a> Checker<'a> {
                 }
                 let known = RESERVED.iter().copied().chain(self.factors.iter().map(String::as_str));
                 let first = names.first().map_or("", String::as_str);
-                let hint = match self.factors.iter().any(|factor| factor == first) {
-                    true => "factors have levels in trial steps only: setup runs once".to_owned(),
-                    false => suggest::advice(first, "templates see", known),
+                let hint = if self.factors.iter().any(|factor| factor == first) {
+                    "factors have levels in trial steps only: setup runs once".to_owned()
+                } else if RESERVED.contains(&first) {
+                    format!("{first:?} is there in template files only")
+                } else if place.as_ref().is_some_and(|place| self.follows_dash(place)) {
+                    "- subtracts: a name that holds it needs brackets, as in domains[\"a-b\"]".to_owned()
+                } else {
+                    suggest::advice(first, "templates see", known)
                 };
                 self.at_template(spot, message, place.as_ref()).hint(hint)
             }
@@ -102,6 +107,12 @@ impl<'a> Checker<'a> {
                 Note { hint, ..note }
             }
         }
+    }
+
+    fn follows_dash(&self, place: &TemplatePlace) -> bool {
+        let files = self.templates.files();
+        let before = files.get(&place.template).and_then(|file| file.content.get(..place.start));
+        before.is_some_and(|before| before.ends_with('-'))
     }
 
     /// A note at the template's own line, when it is in a file, with the place that names it.
@@ -122,7 +133,12 @@ fn split_fields(message: &str) -> (&str, Option<String>) {
         return (message, None);
     };
     let name = message.split('`').nth(1).unwrap_or_default();
-    (message, Some(suggest::advice(name, "fields there", fields.split(", "))))
+    let dashed = fields.split(", ").find(|f| f.starts_with(name) && f[name.len()..].starts_with('-'));
+    let hint = match dashed {
+        Some(field) => format!("- subtracts: write [\"{field}\"], with quotes and brackets"),
+        None => suggest::advice(name, "fields there", fields.split(", ")),
+    };
+    (message, Some(hint))
 }
 
 /// The place in a template file. Tera gives some places without bytes.
