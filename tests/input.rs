@@ -37,9 +37,8 @@ fn notes_of_all_files_are_drawn_at_once() {
 #[test]
 fn all_files_that_were_read_are_kept_as_they_were() {
     let loaded = good();
-    let files = |inputs: &[input::InputFile]| {
-        inputs.iter().map(|f| f.path.display().to_string()).collect::<Vec<_>>()
-    };
+    let files =
+        |inputs: &[input::InputFile]| inputs.iter().map(|f| f.path.display().to_string()).collect::<Vec<_>>();
     let template = ["header", "instance.cnf"].map(|n| format!("tests/input/good/templates/mariadb/{n}.tera"));
     let mut topology = vec!["tests/input/good/topology.yaml".to_owned()];
     topology.extend(template.clone());

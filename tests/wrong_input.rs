@@ -121,9 +121,12 @@ const fn template(
     Row { file: "templates/a.tera", old, new, message, at, hint }
 }
 
-const DIGEST: &str = "{path: disk.img, sha256: 0000000000000000000000000000000000000000000000000000000000000000}";
+const DIGEST: &str =
+    "{path: disk.img, sha256: 0000000000000000000000000000000000000000000000000000000000000000}";
 const DISKS: &str = "disks: [{name: root, size: 4GiB}, {name: data, size: 1GiB}]";
 
+// One row a line, however long, so that the table can be read as one.
+#[rustfmt::skip]
 const ROWS: &[Row] = &[
     // YAML itself.
     topology("name: quickstart", "name: [quick", "not valid YAML", "topology.yaml:3:7", ""),
@@ -273,8 +276,9 @@ const ROWS: &[Row] = &[
 /// The notes that a row brings, one line each with its hint.
 fn notes(row: &Row) -> (usize, String) {
     let directory = tempfile::tempdir().unwrap();
-    let mut texts = [("topology.yaml", TOPOLOGY), ("playbook.yaml", PLAYBOOK), ("templates/a.tera", TEMPLATE)]
-        .map(|(file, text)| (file, text.to_owned()));
+    let mut texts =
+        [("topology.yaml", TOPOLOGY), ("playbook.yaml", PLAYBOOK), ("templates/a.tera", TEMPLATE)]
+            .map(|(file, text)| (file, text.to_owned()));
     let (_, text) = texts.iter_mut().find(|(file, _)| *file == row.file).unwrap();
     assert!(text.contains(row.old), "{} is not in {}", row.old, row.file);
     *text = text.replacen(row.old, row.new, 1);
@@ -297,7 +301,15 @@ fn every_mistake_is_noted_where_it_is() {
             what.starts_with(row.at) && what.contains(row.message) && hint.contains(row.hint)
         });
         if !found {
-            wrong.push(format!("{:?} -> {:?}\n  wants {} {:?} ({:?})\n  has   {}", row.old, row.new, row.at, row.message, row.hint, notes.replace('\n', "\n        ")));
+            wrong.push(format!(
+                "{:?} -> {:?}\n  wants {} {:?} ({:?})\n  has   {}",
+                row.old,
+                row.new,
+                row.at,
+                row.message,
+                row.hint,
+                notes.replace('\n', "\n        ")
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), ROWS.len(), wrong.join("\n"));

@@ -64,9 +64,9 @@ fn group<'a>(note: &'a Note, sources: &'a Sources) -> Group<'a> {
     let mut group = Group::with_title(level.primary_title(note.message.as_str()));
     if let Some(place) = &note.place {
         let same_file = |label: &&Label| label.place.file == place.file;
-        let mut snippet = sources.snippet(place).map(|snippet| {
-            snippet.annotation(AnnotationKind::Primary.span(sources.span(place)))
-        });
+        let mut snippet = sources
+            .snippet(place)
+            .map(|snippet| snippet.annotation(AnnotationKind::Primary.span(sources.span(place))));
         for label in note.labels.iter().filter(same_file) {
             snippet = snippet.map(|snippet| snippet.annotation(context(label, sources)));
         }
@@ -76,8 +76,7 @@ fn group<'a>(note: &'a Note, sources: &'a Sources) -> Group<'a> {
             None => group.element(Level::NOTE.message(place.to_string())),
         };
     }
-    let elsewhere =
-        note.labels.iter().filter(|l| note.place.as_ref().is_none_or(|p| p.file != l.place.file));
+    let elsewhere = note.labels.iter().filter(|l| note.place.as_ref().is_none_or(|p| p.file != l.place.file));
     for label in elsewhere {
         group = match sources.snippet(&label.place) {
             Some(snippet) => group.element(snippet.annotation(context(label, sources))),
@@ -174,7 +173,9 @@ error: address 10.0.0.1 is given twice
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("t.yaml");
         let note = |start, end| {
-            Note::warning("", "odd").at(place(&file, 9, 9, start, end)).label(Some(place(&file, 1, 1, end, start)), "x")
+            Note::warning("", "odd")
+                .at(place(&file, 9, 9, start, end))
+                .label(Some(place(&file, 1, 1, end, start)), "x")
         };
         assert!(draw(&Notes(vec![note(0, 1)]), false).contains("t.yaml:9:9"));
         std::fs::write(&file, "ä\n€").unwrap();

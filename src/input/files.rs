@@ -68,9 +68,7 @@ pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
         });
     }
     match root {
-        Some(root) if !root.is_null() => {
-            Some((InputFile { path: doc.file.clone(), content }, root))
-        }
+        Some(root) if !root.is_null() => Some((InputFile { path: doc.file.clone(), content }, root)),
         Some(_) => {
             doc.push(empty(doc));
             None

@@ -23,12 +23,7 @@ pub(super) struct Found {
 }
 
 /// Looks at an image. Its files are digested only when it is `used`: they may be large.
-pub(super) fn find(
-    doc: &Doc,
-    spec: &ImageSpec,
-    used: bool,
-    known: &BTreeMap<PathBuf, Digest>,
-) -> Found {
+pub(super) fn find(doc: &Doc, spec: &ImageSpec, used: bool, known: &BTreeMap<PathBuf, Digest>) -> Found {
     match &spec.source {
         None => Found { image: None, has_disk: true, size: None },
         Some(ImageSourceSpec::Build { recipe, .. }) => {
@@ -55,12 +50,7 @@ fn recipe_key(recipe: &ImageRecipe) -> Digest {
     .finish()
 }
 
-fn from_files(
-    doc: &Doc,
-    spec: &PathSpec,
-    used: bool,
-    known: &BTreeMap<PathBuf, Digest>,
-) -> Found {
+fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, Digest>) -> Found {
     let home = doc.file.parent().unwrap_or(Path::new(""));
     let resolve = |w: &Option<Written<PathBuf>>| w.as_ref().map(|w| home.join(&w.value));
     let (disk, kernel, initrd) = (resolve(&spec.disk), resolve(&spec.kernel), resolve(&spec.initrd));

@@ -12,9 +12,7 @@ use super::tree::Node;
 use super::{Draft, Loaded, LoadedPlaybook, Options, SourceMap};
 use crate::adapters;
 use crate::diag::{Note, Notes};
-use crate::model::{
-    Domain, Factor, Level, Name, Playbook, Step, StepAction, Topology, WaitFor,
-};
+use crate::model::{Domain, Factor, Level, Name, Playbook, Step, StepAction, Topology, WaitFor};
 use crate::render::{Scope, Templates};
 
 /// Loads a playbook and its topology.
@@ -108,12 +106,7 @@ fn check_adapters(doc: &Doc, spec: &PlaybookSpec) {
     }
 }
 
-fn read_copy(
-    doc: &Doc,
-    home: &Path,
-    from: &Written<String>,
-    copied: &mut BTreeMap<String, InputFile>,
-) {
+fn read_copy(doc: &Doc, home: &Path, from: &Written<String>, copied: &mut BTreeMap<String, InputFile>) {
     if Path::new(&from.value).is_absolute() {
         let note = doc.error(&from.spot, "an absolute path cannot be kept with the experiment");
         doc.push(note.hint("put the file beside the playbook, and name it relative to it"));
@@ -279,10 +272,8 @@ fn check_step(
     used: &mut [bool],
 ) {
     let Some(action) = &step.action else { return };
-    let base: Vec<(Name, Level)> = factors
-        .iter()
-        .filter_map(|f| Some((f.name.value.clone(), f.levels.first()?.clone())))
-        .collect();
+    let base: Vec<(Name, Level)> =
+        factors.iter().filter_map(|f| Some((f.name.value.clone(), f.levels.first()?.clone()))).collect();
     if base.len() < factors.len() {
         return;
     }
@@ -334,8 +325,7 @@ fn resolve_step(step: &StepSpec, on: &[&Domain]) -> Option<Step> {
         }
         ActionSpec::Template { template, to, mode, vars } => {
             let template = template.value.clone();
-            let action =
-                StepAction::Template { template, to: to.clone(), mode: *mode, vars: vars.clone() };
+            let action = StepAction::Template { template, to: to.clone(), mode: *mode, vars: vars.clone() };
             (format!("template {to}"), action)
         }
         ActionSpec::Copy { from, to, mode } => {

@@ -22,8 +22,8 @@ const TRIALS_MAX: u64 = 1_000_000;
 
 /// Words of Tera that no variable can be called.
 const TERA_WORDS: [&str; 15] = [
-    "and", "or", "not", "in", "is", "if", "else", "elif", "for", "set", "true", "false", "none",
-    "loop", "self",
+    "and", "or", "not", "in", "is", "if", "else", "elif", "for", "set", "true", "false", "none", "loop",
+    "self",
 ];
 
 /// What a step can do.
@@ -74,7 +74,15 @@ impl PlaybookSpec {
     /// Reads a playbook.
     pub fn read(doc: &Doc, top: &At<'_>) -> Option<Self> {
         let fields = top.fields(&[
-            "version", "name", "topology", "roles", "factors", "design", "setup", "trial", "metrics",
+            "version",
+            "name",
+            "topology",
+            "roles",
+            "factors",
+            "design",
+            "setup",
+            "trial",
+            "metrics",
             "reproduce",
         ])?;
         version(&fields, VERSION)?;
@@ -361,9 +369,9 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
                 primary = Some(name.spot.clone());
             }
         }
-        let better = fields.need("better", "higher").and_then(|at| {
-            at.choice(&[("higher", Better::Higher), ("lower", Better::Lower)])
-        });
+        let better = fields
+            .need("better", "higher")
+            .and_then(|at| at.choice(&[("higher", Better::Higher), ("lower", Better::Lower)]));
         let unit = fields.need("unit", "1/s").and_then(|at| at.text("1/s"));
         let (Some(better), Some(unit)) = (better, unit) else {
             sound = false;

@@ -307,9 +307,7 @@ impl<'a> At<'a> {
                 }
                 value => value,
             },
-            Kind::List(_) => {
-                Value::Array(self.items("").iter().map(Self::value).collect::<Option<_>>()?)
-            }
+            Kind::List(_) => Value::Array(self.items("").iter().map(Self::value).collect::<Option<_>>()?),
             Kind::Map(_) => Value::Object(self.object()?),
         })
     }
@@ -367,12 +365,10 @@ fn meaning(text: &str) -> Value {
     let word = matches!(text.len(), 4 | 5);
     match text.bytes().next() {
         None => Value::Null,
-        Some(first) if other(first) || word => {
-            match serde_yaml::from_str(text) {
-                Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => value,
-                _ => Value::String(text.to_owned()),
-            }
-        }
+        Some(first) if other(first) || word => match serde_yaml::from_str(text) {
+            Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => value,
+            _ => Value::String(text.to_owned()),
+        },
         Some(_) => Value::String(text.to_owned()),
     }
 }

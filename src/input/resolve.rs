@@ -14,9 +14,7 @@ use super::topology_spec::{
     COUNT_MAX, DiskSpec, DomainSpec, ImageSourceSpec, TopologySpec, VnetSpec, VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{
-    Bytes, Disk, Domain, GuestFile, Lab, Name, Topology, Vnet, Vswitch,
-};
+use crate::model::{Bytes, Disk, Domain, GuestFile, Lab, Name, Topology, Vnet, Vswitch};
 use crate::render::{TemplateError, Templates};
 
 /// What one domain is made of before addresses are known.
@@ -71,9 +69,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                 memory: seat.spec.memory,
                 disks: group_disks[seat.spec.name.value.as_str()].clone(),
                 vnets: vnets
-                    .map(|((_, vswitch), (mac, ip))| {
-                        Vnet { vswitch: vswitch.name.value.clone(), mac, ip }
-                    })
+                    .map(|((_, vswitch), (mac, ip))| Vnet { vswitch: vswitch.name.value.clone(), mac, ip })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
                 boot_timeout: seat.spec.boot_timeout,
@@ -119,11 +115,7 @@ fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
     Some((name.clone(), vswitch))
 }
 
-fn find_images<'s>(
-    doc: &Doc,
-    spec: &'s TopologySpec,
-    options: &Options,
-) -> BTreeMap<&'s Name, Found> {
+fn find_images<'s>(doc: &Doc, spec: &'s TopologySpec, options: &Options) -> BTreeMap<&'s Name, Found> {
     let mut users: HashMap<&Name, &DomainSpec> = HashMap::new();
     for domain in spec.domains.iter().rev() {
         users.extend(domain.image.as_ref().map(|image| (&image.value, domain)));
@@ -167,7 +159,9 @@ fn check_subnets(doc: &Doc, vswitches: &[VswitchSpec]) {
             };
             let message = format!(
                 "subnet {} overlaps {} of vswitch {:?}",
-                late.value, early.value, early_name.as_str()
+                late.value,
+                early.value,
+                early_name.as_str()
             );
             let note = doc.error(&late.spot, message).hint("give each vswitch a subnet of its own");
             doc.push(note.label(Some(doc.place(&early.spot)), "the other subnet"));
@@ -212,9 +206,10 @@ fn expand<'s>(
                 if *failed {
                     continue;
                 }
-                match bind(doc, &texts, vnet, group, index, vswitches) {
+                match bind(doc, &texts, spec, (vnet, group, index), vswitches) {
                     Some(vswitch) => {
-                        if let Some((first, _)) = ports.iter().find(|(_, v)| v.name.value == vswitch.name.value)
+                        if let Some((first, _)) =
+                            ports.iter().find(|(_, v)| v.name.value == vswitch.name.value)
                         {
                             let name = vswitch.name.value.as_str();
                             let message = format!("a second vnet on vswitch {name:?}");
@@ -243,7 +238,10 @@ fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
         Ok(name) => Some(name),
         Err(e) => {
             let e: crate::model::ParseNameError = e;
-            doc.push(doc.error(&group.name.spot, e.to_string()).hint("the number counts as well: shorten the name"));
+            doc.push(
+                doc.error(&group.name.spot, e.to_string())
+                    .hint("the number counts as well: shorten the name"),
+            );
             None
         }
     }
@@ -252,9 +250,8 @@ fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
 fn bind<'s>(
     doc: &Doc,
     texts: &Templates,
-    vnet: &VnetSpec,
-    group: &DomainSpec,
-    index: u32,
+    spec: &TopologySpec,
+    (vnet, group, index): (&VnetSpec, &DomainSpec, u32),
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Option<&'s VswitchSpec> {
     let written = &vnet.vswitch;
@@ -279,8 +276,7 @@ fn bind<'s>(
     };
     let found = vswitches.get(name.as_str()).copied();
     if found.is_none() {
-        let mut known: Vec<&str> = vswitches.keys().copied().collect();
-        known.sort_unstable();
+        let known = spec.vswitches.iter().map(|v| v.name.value.as_str());
         let message = match group.count {
             1 => format!("unknown vswitch {name:?}"),
             _ => format!("unknown vswitch {name:?} (for index {index})"),
@@ -331,8 +327,7 @@ fn resolve_disks(
             doc.push(note.label(Some(doc.place(first)), "the other one"));
         }
     }
-    let (root, data): (Vec<_>, Vec<_>) =
-        group.disks.iter().partition(|d| d.name.value.as_str() == "root");
+    let (root, data): (Vec<_>, Vec<_>) = group.disks.iter().partition(|d| d.name.value.as_str() == "root");
     let image = group.image.as_ref().and_then(|image| images.get(&image.value));
     let has_disk = image.is_none_or(|found| found.has_disk);
     if let (Some(root), Some(found), Some(image)) = (root.first(), image, &group.image) {
@@ -351,7 +346,9 @@ fn resolve_disks(
 fn check_root(doc: &Doc, spec: &TopologySpec, root: &DiskSpec, found: &Found, image: &Written<Name>) {
     if !found.has_disk {
         let message = format!("image {:?} has no disk, so there can be no root disk", image.value.as_str());
-        let note = doc.error(&root.name.spot, message).hint("give the disk another name, or take an image with a disk");
+        let note = doc
+            .error(&root.name.spot, message)
+            .hint("give the disk another name, or take an image with a disk");
         doc.push(note.label(Some(doc.place(&image.spot)), "the image"));
         return;
     }
@@ -359,17 +356,16 @@ fn check_root(doc: &Doc, spec: &TopologySpec, root: &DiskSpec, found: &Found, im
     if size.value >= least {
         return;
     }
-    let message = format!(
-        "a root disk of {} is smaller than its image, which has {}",
-        size.value,
-        exact(least)
-    );
+    let message =
+        format!("a root disk of {} is smaller than its image, which has {}", size.value, exact(least));
     let declared = spec.images.iter().find(|i| i.name.value == image.value);
     let place = declared.map(|image| match &image.source {
         Some(ImageSourceSpec::Build { size: Some(size), .. }) => doc.place(&size.spot),
         _ => doc.place(&image.name.spot),
     });
-    let note = doc.error(&size.spot, message).hint("make it larger, or leave size out: it is as large as the image then");
+    let note = doc
+        .error(&size.spot, message)
+        .hint("make it larger, or leave size out: it is as large as the image then");
     doc.push(note.label(place, "the image"));
 }
 

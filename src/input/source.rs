@@ -63,13 +63,7 @@ fn step<'n, 'p>(node: &'n Node, path: &'p str) -> Option<(&'n Node, Option<Span>
 
 /// A place in a file.
 pub(super) fn place(file: &Path, span: Span) -> Place {
-    Place {
-        file: file.to_owned(),
-        line: span.line,
-        column: span.column,
-        start: span.start,
-        end: span.end,
-    }
+    Place { file: file.to_owned(), line: span.line, column: span.column, start: span.start, end: span.end }
 }
 
 #[cfg(test)]

@@ -168,12 +168,7 @@ fn template_names(directory: &Path) -> Vec<String> {
 }
 
 /// Renders all files of all domains.
-pub(super) fn check_topology(
-    doc: &Doc,
-    spec: &TopologySpec,
-    topology: &Topology,
-    templates: &Templates,
-) {
+pub(super) fn check_topology(doc: &Doc, spec: &TopologySpec, topology: &Topology, templates: &Templates) {
     let mut checker = Checker::new(doc, templates, !doc.has_errors(), Vec::new());
     if spec.domains.iter().all(|group| group.files.is_empty()) {
         return;

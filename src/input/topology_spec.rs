@@ -121,11 +121,7 @@ pub(super) fn version(fields: &Fields<'_>, known: u64) -> Option<()> {
     Some(())
 }
 
-fn named<T>(
-    at: Option<At<'_>>,
-    example: &str,
-    read: impl Fn(Written<Name>, &At<'_>) -> Option<T>,
-) -> Vec<T> {
+fn named<T>(at: Option<At<'_>>, example: &str, read: impl Fn(Written<Name>, &At<'_>) -> Option<T>) -> Vec<T> {
     let entries = at.map(|at| at.named(example)).unwrap_or_default();
     entries.into_iter().filter_map(|(name, at)| read(name, &at)).collect()
 }
@@ -174,7 +170,10 @@ fn recipe(at: &At<'_>) -> Option<ImageSourceSpec> {
     if let Some(micro) = fields.get("micro") {
         for key in ["suite", "packages", "size"] {
             if let Some(other) = fields.get(key) {
-                other.error(format!("a micro image has no {key:?} here"), "its suite goes inside: {micro: {suite: bookworm}}");
+                other.error(
+                    format!("a micro image has no {key:?} here"),
+                    "its suite goes inside: {micro: {suite: bookworm}}",
+                );
             }
         }
         let fields = micro.fields(&["suite"])?;
@@ -210,9 +209,10 @@ fn package(at: &At<'_>) -> Option<String> {
 /// A text of some characters only, that starts with a letter or digit: it goes into command lines.
 pub(super) fn word(at: &At<'_>, example: &str, allowed: impl Fn(char) -> bool) -> Option<String> {
     let text = at.text(example)?.value;
-    let wrong = text.chars().find(|c| !allowed(*c)).or_else(|| {
-        text.chars().next().filter(|c| !c.is_ascii_alphanumeric())
-    });
+    let wrong = text
+        .chars()
+        .find(|c| !allowed(*c))
+        .or_else(|| text.chars().next().filter(|c| !c.is_ascii_alphanumeric()));
     if let Some(c) = wrong {
         at.error(format!("{c:?} is not allowed here"), format!("as in {example}"));
         return None;
@@ -270,8 +270,7 @@ fn subnet(at: &At<'_>) -> Option<Written<Ipv4Net>> {
         return None;
     }
     let first = net.network();
-    if first.is_loopback() || first.is_multicast() || first.octets()[0] == 0 || first.octets()[0] > 239
-    {
+    if first.is_loopback() || first.is_multicast() || first.octets()[0] == 0 || first.octets()[0] > 239 {
         at.error(
             format!("{net} is not for hosts"),
             "use a private network: part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
@@ -322,9 +321,8 @@ fn items<'a>(at: &At<'a>, example: &str, most: usize) -> Vec<At<'a>> {
 
 /// CPUs and memory. What is wrong is noted; the stand-ins are never used then.
 fn split(fields: &Fields<'_>) -> (u32, Bytes) {
-    let split = fields
-        .need("split", "{cpus: 1, memory: 512MiB}")
-        .and_then(|at| at.fields(&["cpus", "memory"]));
+    let split =
+        fields.need("split", "{cpus: 1, memory: 512MiB}").and_then(|at| at.fields(&["cpus", "memory"]));
     let Some(split) = split else { return (1, Bytes::mib(512)) };
     let cpus = split.need("cpus", "1").and_then(|at| at.integer(1, 1024));
     let memory = split.need("memory", "512MiB").and_then(|at| size(&at, Bytes::mib(32), "512MiB"));

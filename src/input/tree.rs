@@ -159,9 +159,7 @@ impl Builder<'_> {
         let span = self.lines.span(raw);
         let (anchor, tagged) = match &event {
             Event::Scalar(_, _, anchor, tag) => (*anchor, tag.is_some()),
-            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => {
-                (*anchor, tag.is_some())
-            }
+            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => (*anchor, tag.is_some()),
             _ => (0, false),
         };
         if anchor != 0 {
@@ -170,8 +168,7 @@ impl Builder<'_> {
         if tagged {
             self.flaw(span, "tags (!name) are not read", "leave the tag out; quotes make a text");
         }
-        if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) && self.stack.len() == DEPTH
-        {
+        if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) && self.stack.len() == DEPTH {
             self.flaw(span, "nested too deeply", &format!("{DEPTH} levels are read at most"));
             return false;
         }

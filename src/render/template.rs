@@ -43,12 +43,7 @@ struct State {
 impl Templates {
     /// Templates of `directory`; none: only texts can be rendered.
     pub fn at(directory: Option<PathBuf>) -> Self {
-        let state = State {
-            files: new_tera(),
-            sources: BTreeMap::new(),
-            texts: new_tera(),
-            texts_held: 0,
-        };
+        let state = State { files: new_tera(), sources: BTreeMap::new(), texts: new_tera(), texts_held: 0 };
         Self { directory, state: Mutex::new(state) }
     }
 
@@ -117,12 +112,7 @@ impl Templates {
         Ok(rendered)
     }
 
-    fn render_value(
-        &self,
-        label: &str,
-        value: &Value,
-        context: &Context,
-    ) -> Result<Value, TemplateError> {
+    fn render_value(&self, label: &str, value: &Value, context: &Context) -> Result<Value, TemplateError> {
         Ok(match value {
             Value::String(text) => Value::String(self.render_text(label, text, context)?),
             Value::Array(items) => Value::Array(
@@ -148,12 +138,7 @@ impl Templates {
     ///
     /// # Errors
     /// As [`Templates::render`].
-    pub fn render_text(
-        &self,
-        label: &str,
-        text: &str,
-        context: &Context,
-    ) -> Result<String, TemplateError> {
+    pub fn render_text(&self, label: &str, text: &str, context: &Context) -> Result<String, TemplateError> {
         if !text.contains('{') {
             return Ok(text.to_owned());
         }
@@ -220,10 +205,7 @@ impl Templates {
             Ok(facts) if facts.is_file() => facts.len(),
             Ok(_) => return Err(failed(io::Error::other("not a regular file"))),
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Err(TemplateError::Missing {
-                    name: name.to_owned(),
-                    directory: directory.clone(),
-                });
+                return Err(TemplateError::Missing { name: name.to_owned(), directory: directory.clone() });
             }
             Err(e) => return Err(failed(e)),
         };
@@ -338,9 +320,7 @@ mod tests {
             ("part", "line\n  {% if typo %}x{% endif %}"),
         ]);
         let error = templates.render("top", &with_a()).unwrap_err();
-        let TemplateError::Undefined { names, place: Some(place), .. } = error else {
-            panic!("{error:?}")
-        };
+        let TemplateError::Undefined { names, place: Some(place), .. } = error else { panic!("{error:?}") };
         assert_eq!((names, place.template.as_str()), (vec!["typo".to_owned()], "part"));
         assert_eq!((place.line, place.column), (2, 9));
     }
