@@ -42,7 +42,10 @@ fn compare(args: &[String]) -> Result<(), Box<dyn Error>> {
         sizes = vec![1_000, 10_000];
     }
     let directory = tempfile::tempdir()?;
-    println!("{:>8}  {:>10}  {:>9}  {:>12}", "domains", "check, ms", "peak, MiB", "Python, ms");
+    println!(
+        "{:>8}  {:>10}  {:>9}  {:>12}",
+        "domains", "check, ms", "peak, MiB", "Python, ms"
+    );
     for size in sizes {
         let file = directory.path().join("topology.yaml");
         std::fs::create_dir_all(directory.path().join("templates"))?;
@@ -50,9 +53,15 @@ fn compare(args: &[String]) -> Result<(), Box<dyn Error>> {
         std::fs::write(&file, topology(size)?)?;
         let (mut best, mut peak) = (f64::INFINITY, 0.0_f64);
         for _ in 0..RUNS {
-            let output = Command::new(std::env::current_exe()?).arg(MEASURE).arg(&file).output()?;
+            let output = Command::new(std::env::current_exe()?)
+                .arg(MEASURE)
+                .arg(&file)
+                .output()?;
             let text = String::from_utf8(output.stdout)?;
-            let (millis, mib) = text.trim().split_once(' ').ok_or("the measuring process failed")?;
+            let (millis, mib) = text
+                .trim()
+                .split_once(' ')
+                .ok_or("the measuring process failed")?;
             best = best.min(millis.parse()?);
             peak = peak.max(mib.parse()?);
         }
@@ -68,7 +77,10 @@ fn measure(file: &Path) -> Result<(), Box<dyn Error>> {
     let loaded = input::load_topology(file, &Options::default())?;
     let millis = start.elapsed().as_secs_f64() * 1e3;
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .ok_or("no VmHWM")?;
     let kib: f64 = peak.trim().trim_end_matches(" kB").parse()?;
     std::hint::black_box(loaded.value.domains.len());
     println!("{millis} {}", kib / 1024.0);
@@ -79,7 +91,12 @@ fn measure(file: &Path) -> Result<(), Box<dyn Error>> {
 fn python(file: &Path) -> Option<f64> {
     let script = "import sys, time, yaml\nstart = time.perf_counter()\n\
         yaml.load(open(sys.argv[1]), yaml.CLoader)\nprint((time.perf_counter() - start) * 1e3)";
-    let output = Command::new("python3").arg("-c").arg(script).arg(file).output().ok()?;
+    let output = Command::new("python3")
+        .arg("-c")
+        .arg(script)
+        .arg(file)
+        .output()
+        .ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
@@ -87,10 +104,21 @@ const TEMPLATE: &str = "name = {{ domain.name }}\nchildren = {{ vars.children }}
 
 /// A topology of `size` domains, each written out, with two vnets, a disk and a file.
 fn topology(size: usize) -> Result<String, std::fmt::Error> {
-    let mut text = "version: 1\nname: large\nimages:\n  micro: {build: {micro: {}}}\nvswitches:\n".to_owned();
+    let mut text =
+        "version: 1\nname: large\nimages:\n  micro: {build: {micro: {}}}\nvswitches:\n".to_owned();
     for i in 0..size.div_ceil(PER_VSWITCH) {
-        writeln!(text, "  front{i}: {{subnet: 10.{}.{}.0/24}}", i / 256, i % 256)?;
-        writeln!(text, "  back{i}: {{subnet: 172.{}.{}.0/24, mtu: 9000}}", 16 + i / 256, i % 256)?;
+        writeln!(
+            text,
+            "  front{i}: {{subnet: 10.{}.{}.0/24}}",
+            i / 256,
+            i % 256
+        )?;
+        writeln!(
+            text,
+            "  back{i}: {{subnet: 172.{}.{}.0/24, mtu: 9000}}",
+            16 + i / 256,
+            i % 256
+        )?;
     }
     text.push_str("domains:\n");
     for i in 0..size {

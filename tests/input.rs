@@ -12,7 +12,10 @@ fn pretty(value: &impl serde::Serialize) -> String {
 }
 
 fn good() -> input::LoadedPlaybook {
-    let loaded = input::load_playbook(Path::new("tests/input/good/playbook.yaml"), &Options::default());
+    let loaded = input::load_playbook(
+        Path::new("tests/input/good/playbook.yaml"),
+        &Options::default(),
+    );
     loaded.unwrap_or_else(|notes| panic!("{notes}"))
 }
 
@@ -29,7 +32,9 @@ fn a_playbook_resolves_as_ever() {
 #[test]
 fn notes_of_all_files_are_drawn_at_once() {
     let path = Path::new("tests/input/wrong/playbook.yaml");
-    let Err(notes) = input::load_playbook(path, &Options::default()) else { panic!() };
+    let Err(notes) = input::load_playbook(path, &Options::default()) else {
+        panic!()
+    };
     insta::assert_snapshot!("notes", notes::draw(&notes, false));
     insta::assert_snapshot!("notes_json", notes::json(&notes).unwrap());
 }
@@ -37,9 +42,14 @@ fn notes_of_all_files_are_drawn_at_once() {
 #[test]
 fn all_files_that_were_read_are_kept_as_they_were() {
     let loaded = good();
-    let files =
-        |inputs: &[input::InputFile]| inputs.iter().map(|f| f.path.display().to_string()).collect::<Vec<_>>();
-    let template = ["header", "instance.cnf"].map(|n| format!("tests/input/good/templates/mariadb/{n}.tera"));
+    let files = |inputs: &[input::InputFile]| {
+        inputs
+            .iter()
+            .map(|f| f.path.display().to_string())
+            .collect::<Vec<_>>()
+    };
+    let template =
+        ["header", "instance.cnf"].map(|n| format!("tests/input/good/templates/mariadb/{n}.tera"));
     let mut topology = vec!["tests/input/good/topology.yaml".to_owned()];
     topology.extend(template.clone());
     assert_eq!(files(&loaded.topology.inputs), topology);
@@ -54,9 +64,14 @@ fn all_files_that_were_read_are_kept_as_they_were() {
 
 #[test]
 fn another_lab_name_moves_everything() {
-    let options = Options { name: Some("other".parse().unwrap()), ..Options::default() };
+    let options = Options {
+        name: Some("other".parse().unwrap()),
+        ..Options::default()
+    };
     let path = Path::new("tests/input/good/topology.yaml");
-    let other = input::load_topology(path, &options).unwrap_or_else(|notes| panic!("{notes}")).value;
+    let other = input::load_topology(path, &options)
+        .unwrap_or_else(|notes| panic!("{notes}"))
+        .value;
     let first = good().topology.value;
     assert_eq!(other.lab.name.as_str(), "other");
     for (a, b) in first.domains.iter().zip(&other.domains) {
@@ -85,7 +100,31 @@ fn an_image_whose_file_is_gone_is_known_by_its_key() {
     };
     let there = key(&Options::default()).unwrap();
     std::fs::remove_file(&disk).unwrap();
-    assert!(key(&Options::default()).unwrap_err().contains("cannot be read"));
-    let options = Options { image_keys: [(disk, there)].into(), ..Options::default() };
+    assert!(
+        key(&Options::default())
+            .unwrap_err()
+            .contains("cannot be read")
+    );
+    let options = Options {
+        image_keys: [(disk, there)].into(),
+        ..Options::default()
+    };
     assert_eq!(key(&options), Ok(there));
+}
+
+#[test]
+fn playbooks_are_told_from_topologies() {
+    assert!(input::is_playbook(Path::new("tests/input/good/playbook.yaml")));
+    assert!(!input::is_playbook(Path::new("tests/input/good/topology.yaml")));
+    assert!(!input::is_playbook(Path::new("tests/input/gone.yaml")));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("f.yaml");
+    for (text, playbook) in [
+        ("{version: 1, trial: []}", true),
+        ("trial: [", true),
+        ("domains: [", false),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(input::is_playbook(&file), playbook, "{text}");
+    }
 }

@@ -18,7 +18,9 @@ fn load(text: &[u8]) -> Option<Topology> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("t.yaml");
     std::fs::write(&file, text).unwrap();
-    input::load_topology(&file, &Options::default()).ok().map(|loaded| loaded.value)
+    input::load_topology(&file, &Options::default())
+        .ok()
+        .map(|loaded| loaded.value)
 }
 
 /// Domains by name with how many there are and whether they are on the second vswitch too.
@@ -48,8 +50,13 @@ fn topology(groups: &Groups) -> String {
 
 /// Addresses by vswitch and domain.
 fn addresses(topology: &Topology) -> BTreeMap<(String, String), Ipv4Addr> {
-    let ports = topology.domains.iter().flat_map(|d| d.vnets.iter().map(move |v| (d, v)));
-    ports.map(|(d, v)| ((v.vswitch.to_string(), d.name.to_string()), v.ip)).collect()
+    let ports = topology
+        .domains
+        .iter()
+        .flat_map(|d| d.vnets.iter().map(move |v| (d, v)));
+    ports
+        .map(|(d, v)| ((v.vswitch.to_string(), d.name.to_string()), v.ip))
+        .collect()
 }
 
 proptest! {

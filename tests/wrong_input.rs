@@ -72,7 +72,12 @@ fn lay(directory: &Path, topology: &[u8], playbook: &[u8], template: &str) {
 #[test]
 fn the_examples_themselves_have_no_notes() {
     let directory = tempfile::tempdir().unwrap();
-    lay(directory.path(), TOPOLOGY.as_bytes(), PLAYBOOK.as_bytes(), TEMPLATE);
+    lay(
+        directory.path(),
+        TOPOLOGY.as_bytes(),
+        PLAYBOOK.as_bytes(),
+        TEMPLATE,
+    );
     let loaded = input::load_playbook(&directory.path().join("playbook.yaml"), &Options::default());
     let loaded = loaded.unwrap_or_else(|notes| panic!("{notes}"));
     assert_eq!(loaded.topology.warnings.to_string(), "");
@@ -98,7 +103,14 @@ const fn topology(
     at: &'static str,
     hint: &'static str,
 ) -> Row {
-    Row { file: "topology.yaml", old, new, message, at, hint }
+    Row {
+        file: "topology.yaml",
+        old,
+        new,
+        message,
+        at,
+        hint,
+    }
 }
 
 const fn playbook(
@@ -108,7 +120,14 @@ const fn playbook(
     at: &'static str,
     hint: &'static str,
 ) -> Row {
-    Row { file: "playbook.yaml", old, new, message, at, hint }
+    Row {
+        file: "playbook.yaml",
+        old,
+        new,
+        message,
+        at,
+        hint,
+    }
 }
 
 const fn template(
@@ -118,7 +137,14 @@ const fn template(
     at: &'static str,
     hint: &'static str,
 ) -> Row {
-    Row { file: "templates/a.tera", old, new, message, at, hint }
+    Row {
+        file: "templates/a.tera",
+        old,
+        new,
+        message,
+        at,
+        hint,
+    }
 }
 
 const DIGEST: &str =
@@ -276,19 +302,38 @@ const ROWS: &[Row] = &[
 /// The notes that a row brings, one line each with its hint.
 fn notes(row: &Row) -> (usize, String) {
     let directory = tempfile::tempdir().unwrap();
-    let mut texts =
-        [("topology.yaml", TOPOLOGY), ("playbook.yaml", PLAYBOOK), ("templates/a.tera", TEMPLATE)]
-            .map(|(file, text)| (file, text.to_owned()));
-    let (_, text) = texts.iter_mut().find(|(file, _)| *file == row.file).unwrap();
+    let mut texts = [
+        ("topology.yaml", TOPOLOGY),
+        ("playbook.yaml", PLAYBOOK),
+        ("templates/a.tera", TEMPLATE),
+    ]
+    .map(|(file, text)| (file, text.to_owned()));
+    let (_, text) = texts
+        .iter_mut()
+        .find(|(file, _)| *file == row.file)
+        .unwrap();
     assert!(text.contains(row.old), "{} is not in {}", row.old, row.file);
     *text = text.replacen(row.old, row.new, 1);
     let [topology, playbook, template] = texts.map(|(_, text)| text);
-    lay(directory.path(), topology.as_bytes(), playbook.as_bytes(), &template);
+    lay(
+        directory.path(),
+        topology.as_bytes(),
+        playbook.as_bytes(),
+        &template,
+    );
     let loaded = input::load_playbook(&directory.path().join("playbook.yaml"), &Options::default());
-    let Err(notes) = loaded else { return (0, String::new()) };
-    let lines = notes.0.iter().map(|note| format!("{note} | {}", note.hint.as_deref().unwrap_or("")));
+    let Err(notes) = loaded else {
+        return (0, String::new());
+    };
+    let lines = notes
+        .0
+        .iter()
+        .map(|note| format!("{note} | {}", note.hint.as_deref().unwrap_or("")));
     let prefix = format!("{}/", directory.path().display());
-    (notes.0.len(), lines.collect::<Vec<_>>().join("\n").replace(&prefix, ""))
+    (
+        notes.0.len(),
+        lines.collect::<Vec<_>>().join("\n").replace(&prefix, ""),
+    )
 }
 
 #[test]
@@ -312,7 +357,13 @@ fn every_mistake_is_noted_where_it_is() {
             ));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), ROWS.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        ROWS.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -323,7 +374,11 @@ fn files_that_cannot_be_understood_at_all() {
         (b"# only a comment\n", "t.yaml:1:1", "is empty"),
         (b"name: x\nb: \xff\n", "t.yaml:2:4", "not UTF-8"),
         (b"a: \x01", "t.yaml:1:4", "not valid YAML"),
-        (b"- a\n", "t.yaml:1:1", "a map is wanted here, this is a list"),
+        (
+            b"- a\n",
+            "t.yaml:1:1",
+            "a map is wanted here, this is a list",
+        ),
         (&large, "", "over 8 MiB"),
     ];
     let directory = tempfile::tempdir().unwrap();
@@ -335,7 +390,10 @@ fn files_that_cannot_be_understood_at_all() {
     for (content, place, message) in cases {
         fs::write(&file, content).unwrap();
         let notes = load(&file);
-        assert!(notes.contains(place) && notes.contains(message), "{message}: {notes}");
+        assert!(
+            notes.contains(place) && notes.contains(message),
+            "{message}: {notes}"
+        );
     }
     assert!(load(directory.path()).contains("it is a directory"));
     assert!(load(&directory.path().join("gone.yaml")).contains("No such file"));
@@ -345,21 +403,55 @@ fn files_that_cannot_be_understood_at_all() {
 fn a_name_with_a_dash_is_reached_by_brackets() {
     let directory = tempfile::tempdir().unwrap();
     let topology = TOPOLOGY.replace("  own:", "  my-own:");
-    lay(directory.path(), topology.as_bytes(), PLAYBOOK.as_bytes(), "{{ domains.my-own.ip }}");
+    lay(
+        directory.path(),
+        topology.as_bytes(),
+        PLAYBOOK.as_bytes(),
+        "{{ domains.my-own.ip }}",
+    );
     let file = directory.path().join("topology.yaml");
-    let Err(notes) = input::load_topology(&file, &Options::default()) else { panic!() };
-    assert!(notes.0[0].hint.as_deref().unwrap().contains("domains[\"a-b\"]"), "{notes}");
-    fs::write(directory.path().join("templates/a.tera"), "{{ domains[\"my-own\"].ip }}").unwrap();
+    let Err(notes) = input::load_topology(&file, &Options::default()) else {
+        panic!()
+    };
+    assert!(
+        notes.0[0]
+            .hint
+            .as_deref()
+            .unwrap()
+            .contains("domains[\"a-b\"]"),
+        "{notes}"
+    );
+    fs::write(
+        directory.path().join("templates/a.tera"),
+        "{{ domains[\"my-own\"].ip }}",
+    )
+    .unwrap();
     assert!(input::load_topology(&file, &Options::default()).is_ok());
 }
 
 #[test]
 fn the_subnets_room_is_counted() {
     let directory = tempfile::tempdir().unwrap();
-    let topology = TOPOLOGY.replace("count: 2", "count: 6").replace(", {vswitch: \"client{{ index }}\"}", "");
-    let topology = topology.replace("10.10.0.0/24", "10.10.0.8/29").replace("0.11}", "0.12}");
-    lay(directory.path(), topology.as_bytes(), PLAYBOOK.as_bytes(), TEMPLATE);
+    let topology = TOPOLOGY
+        .replace("count: 2", "count: 6")
+        .replace(", {vswitch: \"client{{ index }}\"}", "");
+    let topology = topology
+        .replace("10.10.0.0/24", "10.10.0.8/29")
+        .replace("0.11}", "0.12}");
+    lay(
+        directory.path(),
+        topology.as_bytes(),
+        PLAYBOOK.as_bytes(),
+        TEMPLATE,
+    );
     let file = directory.path().join("topology.yaml");
-    let Err(notes) = input::load_topology(&file, &Options::default()) else { panic!() };
-    assert!(notes.to_string().contains("10.10.0.8/29 has room for 5 vnets, 8 are on it"), "{notes}");
+    let Err(notes) = input::load_topology(&file, &Options::default()) else {
+        panic!()
+    };
+    assert!(
+        notes
+            .to_string()
+            .contains("10.10.0.8/29 has room for 5 vnets, 8 are on it"),
+        "{notes}"
+    );
 }

@@ -22,14 +22,26 @@ pub fn draw(notes: &Notes, colour: bool) -> String {
     if notes.0.is_empty() {
         return String::new();
     }
-    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if colour {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let mut sources = Sources::default();
     for note in notes.0.iter().take(DRAWN) {
-        sources.read(note.place.iter().chain(note.labels.iter().map(|label| &label.place)));
+        sources.read(
+            note.place
+                .iter()
+                .chain(note.labels.iter().map(|label| &label.place)),
+        );
     }
-    let mut drawn: Vec<String> =
-        notes.0.iter().take(DRAWN).map(|note| renderer.render(&[group(note, &sources)])).collect();
+    let mut drawn: Vec<String> = notes
+        .0
+        .iter()
+        .take(DRAWN)
+        .map(|note| renderer.render(&[group(note, &sources)]))
+        .collect();
     if notes.0.len() > DRAWN {
         drawn.push(format!("… and {} more", notes.0.len() - DRAWN));
     }
@@ -47,12 +59,19 @@ pub fn json(notes: &Notes) -> serde_json::Result<String> {
 
 /// How many errors and warnings there are, in words: `2 errors, 1 warning`.
 pub fn count(notes: &Notes) -> String {
-    let errors = notes.0.iter().filter(|note| note.severity == Severity::Error).count();
+    let errors = notes
+        .0
+        .iter()
+        .filter(|note| note.severity == Severity::Error)
+        .count();
     let counted = [(errors, "error"), (notes.0.len() - errors, "warning")];
-    let words = counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    });
+    let words = counted
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| match n {
+            1 => format!("1 {what}"),
+            n => format!("{n} {what}s"),
+        });
     words.collect::<Vec<_>>().join(", ")
 }
 
@@ -76,7 +95,10 @@ fn group<'a>(note: &'a Note, sources: &'a Sources) -> Group<'a> {
             None => group.element(Level::NOTE.message(place.to_string())),
         };
     }
-    let elsewhere = note.labels.iter().filter(|l| note.place.as_ref().is_none_or(|p| p.file != l.place.file));
+    let elsewhere = note
+        .labels
+        .iter()
+        .filter(|l| note.place.as_ref().is_none_or(|p| p.file != l.place.file));
     for label in elsewhere {
         group = match sources.snippet(&label.place) {
             Some(snippet) => group.element(snippet.annotation(context(label, sources))),
@@ -90,7 +112,9 @@ fn group<'a>(note: &'a Note, sources: &'a Sources) -> Group<'a> {
 }
 
 fn context<'a>(label: &'a Label, sources: &Sources) -> annotate_snippets::Annotation<'a> {
-    AnnotationKind::Context.span(sources.span(&label.place)).label(label.text.as_str())
+    AnnotationKind::Context
+        .span(sources.span(&label.place))
+        .label(label.text.as_str())
 }
 
 /// The files that notes are about.
@@ -119,7 +143,11 @@ impl Sources {
     /// changed since.
     fn span(&self, place: &Place) -> Range<usize> {
         let text = self.text(place).unwrap_or_default();
-        let border = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+        let border = |at: usize| {
+            (0..=at.min(text.len()))
+                .rev()
+                .find(|&at| text.is_char_boundary(at))
+        };
         let start = border(place.start).unwrap_or(0);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = border(place.end).unwrap_or(0).clamp(start, line_end);
@@ -129,7 +157,11 @@ impl Sources {
 
 fn read_text(file: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    std::fs::File::open(file).ok()?.take(SOURCE_LIMIT).read_to_end(&mut bytes).ok()?;
+    std::fs::File::open(file)
+        .ok()?
+        .take(SOURCE_LIMIT)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -138,7 +170,13 @@ mod tests {
     use super::*;
 
     fn place(file: &Path, line: usize, column: usize, start: usize, end: usize) -> Place {
-        Place { file: file.to_owned(), line, column, start, end }
+        Place {
+            file: file.to_owned(),
+            line,
+            column,
+            start,
+            end,
+        }
     }
 
     #[test]
@@ -150,7 +188,8 @@ mod tests {
             .at(place(&file, 3, 4, 21, 29))
             .label(Some(place(&file, 1, 4, 3, 11)), "first given here")
             .hint("change one of them");
-        let drawn = draw(&Notes(vec![note]), false).replace(&format!("{}/", directory.path().display()), "");
+        let drawn = draw(&Notes(vec![note]), false)
+            .replace(&format!("{}/", directory.path().display()), "");
         let expected = "\
 error: address 10.0.0.1 is given twice
  --> t.yaml:3:4
@@ -188,7 +227,11 @@ error: address 10.0.0.1 is given twice
     fn counts_in_words() {
         let notes = |errors: usize, warnings: usize| {
             let errors = (0..errors).map(|_| Note::error("", "e"));
-            Notes(errors.chain((0..warnings).map(|_| Note::warning("", "w"))).collect())
+            Notes(
+                errors
+                    .chain((0..warnings).map(|_| Note::warning("", "w")))
+                    .collect(),
+            )
         };
         assert_eq!(count(&notes(2, 1)), "2 errors, 1 warning");
         assert_eq!(count(&notes(0, 3)), "3 warnings");

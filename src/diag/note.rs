@@ -57,7 +57,10 @@ impl Note {
 
     /// A warning at a path of the document.
     pub fn warning(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(path, message) }
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(path, message)
+        }
     }
 
     /// The same with a place.
@@ -77,7 +80,10 @@ impl Note {
     /// The same with another place.
     #[must_use]
     pub fn label(mut self, place: Option<Place>, text: impl Into<String>) -> Self {
-        self.labels.extend(place.map(|place| Label { place, text: text.into() }));
+        self.labels.extend(place.map(|place| Label {
+            place,
+            text: text.into(),
+        }));
         self
     }
 }
@@ -111,7 +117,8 @@ impl Notes {
     #[must_use]
     pub fn sorted(mut self) -> Self {
         self.0.sort_by(|a, b| {
-            (&a.place, a.severity, &a.path, &a.message).cmp(&(&b.place, b.severity, &b.path, &b.message))
+            (&a.place, a.severity, &a.path, &a.message)
+                .cmp(&(&b.place, b.severity, &b.path, &b.message))
         });
         self.0.dedup();
         self

@@ -44,7 +44,10 @@ pub(super) fn assign(doc: &Doc, lab: &Name, ports: &[Port<'_>]) -> Vec<(MacAddr,
     let mut ips = vec![Ipv4Addr::UNSPECIFIED; ports.len()];
     let mut by_vswitch: BTreeMap<&Name, Vec<usize>> = BTreeMap::new();
     for (i, port) in ports.iter().enumerate() {
-        by_vswitch.entry(&port.vswitch.name.value).or_default().push(i);
+        by_vswitch
+            .entry(&port.vswitch.name.value)
+            .or_default()
+            .push(i);
     }
     for members in by_vswitch.into_values() {
         if let Some(subnet) = &ports[members[0]].vswitch.subnet {
@@ -60,7 +63,10 @@ fn assign_macs(doc: &Doc, lab: &Name, ports: &[Port<'_>]) -> Vec<MacAddr> {
         if let Some(first) = fixed.insert(mac.value, &mac.spot)
             && *first != mac.spot
         {
-            let note = doc.error(&mac.spot, format!("MAC address {} is given twice", mac.value));
+            let note = doc.error(
+                &mac.spot,
+                format!("MAC address {} is given twice", mac.value),
+            );
             let note = note.hint("change one of them, or leave it out");
             doc.push(note.label(Some(doc.place(first)), "first given here"));
         }
@@ -80,7 +86,9 @@ fn assign_macs(doc: &Doc, lab: &Name, ports: &[Port<'_>]) -> Vec<MacAddr> {
 }
 
 fn derived_mac(lab: &Name, port: &Port<'_>, attempt: u32) -> MacAddr {
-    let digest = port_digest("mac", lab, port).field(attempt.to_be_bytes()).finish();
+    let digest = port_digest("mac", lab, port)
+        .field(attempt.to_be_bytes())
+        .finish();
     let [a, b, c, d, e, ..] = *digest.bytes();
     MacAddr::derived([a, b, c, d, e])
 }
@@ -96,7 +104,10 @@ fn assign_ips(
     let net = subnet.value;
     let room = size(net).saturating_sub(SET_ASIDE);
     if members.len() as u64 > room {
-        let message = format!("{net} has room for {room} vnets, {} are on it", members.len());
+        let message = format!(
+            "{net} has room for {room} vnets, {} are on it",
+            members.len()
+        );
         let hint = "take a larger subnet (a smaller prefix length), or spread the domains";
         doc.push(doc.error(&subnet.spot, message).hint(hint));
         return;
@@ -110,7 +121,11 @@ fn assign_ips(
         let place = Some(doc.place(&subnet.spot));
         if let Some(wrong) = unusable(net, ip.value) {
             let note = doc.error(&ip.spot, format!("{} {wrong}", ip.value));
-            let hint = format!("take one from {} to {}", nth(net, 2), nth(net, size(net) - 2));
+            let hint = format!(
+                "take one from {} to {}",
+                nth(net, 2),
+                nth(net, size(net) - 2)
+            );
             doc.push(note.hint(hint).label(place, "the subnet"));
         } else if let Some(first) = spots.insert(ip.value, &ip.spot)
             && *first != ip.spot
@@ -153,8 +168,9 @@ fn in_hash_order(
     ports: &[Port<'_>],
     members: impl Iterator<Item = usize>,
 ) -> Vec<(usize, Digest)> {
-    let mut order: Vec<(usize, Digest)> =
-        members.map(|i| (i, port_digest("ip", lab, &ports[i]).finish())).collect();
+    let mut order: Vec<(usize, Digest)> = members
+        .map(|i| (i, port_digest("ip", lab, &ports[i]).finish()))
+        .collect();
     order.sort_unstable_by_key(|(i, digest)| (*digest, *i));
     order
 }

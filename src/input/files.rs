@@ -29,7 +29,9 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut content = Vec::new();
-    std::fs::File::open(path)?.take(LIMIT + 1).read_to_end(&mut content)?;
+    std::fs::File::open(path)?
+        .take(LIMIT + 1)
+        .read_to_end(&mut content)?;
     if content.len() as u64 > LIMIT {
         return Err(io::Error::other("it is over 8 MiB"));
     }
@@ -68,7 +70,13 @@ pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
         });
     }
     match root {
-        Some(root) if !root.is_null() => Some((InputFile { path: doc.file.clone(), content }, root)),
+        Some(root) if !root.is_null() => Some((
+            InputFile {
+                path: doc.file.clone(),
+                content,
+            },
+            root,
+        )),
         Some(_) => {
             doc.push(empty(doc));
             None
@@ -83,17 +91,31 @@ pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
 }
 
 fn empty(doc: &Doc) -> Note {
-    let place = Place { file: doc.file.clone(), line: 1, column: 1, start: 0, end: 0 };
-    Note::error("", "the file is empty").at(place).hint("README.md shows a first topology and playbook")
+    let place = Place {
+        file: doc.file.clone(),
+        line: 1,
+        column: 1,
+        start: 0,
+        end: 0,
+    };
+    Note::error("", "the file is empty")
+        .at(place)
+        .hint("README.md shows a first topology and playbook")
 }
 
 fn place_of_byte(file: &Path, content: &[u8], byte: usize) -> Place {
     let before = &content[..byte];
-    let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    let line_start = before
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |at| at + 1);
     Place {
         file: file.to_owned(),
         line: before.iter().filter(|&&b| b == b'\n').count() + 1,
-        column: String::from_utf8_lossy(&before[line_start..]).chars().count() + 1,
+        column: String::from_utf8_lossy(&before[line_start..])
+            .chars()
+            .count()
+            + 1,
         start: byte,
         end: byte + 1,
     }

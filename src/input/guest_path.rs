@@ -23,9 +23,15 @@ pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
         Some("is not absolute")
     } else if path.ends_with('/') {
         Some("is a directory, not a file")
-    } else if path[1..].split('/').any(|part| matches!(part, "" | "." | "..")) {
+    } else if path[1..]
+        .split('/')
+        .any(|part| matches!(part, "" | "." | ".."))
+    {
         Some("holds empty, . or .. steps")
-    } else if OURS.iter().any(|ours| path == *ours || is_below(path, ours)) {
+    } else if OURS
+        .iter()
+        .any(|ours| path == *ours || is_below(path, ours))
+    {
         Some("is a file that labrig writes itself")
     } else if path.contains("{{") || path.contains("{%") {
         Some("holds braces, and templates are not rendered here")
@@ -37,10 +43,16 @@ pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
         None
     };
     if let Some(wrong) = wrong {
-        at.error(format!("{path:?} {wrong}"), "write the file's whole path, as in /etc/labrig.conf");
+        at.error(
+            format!("{path:?} {wrong}"),
+            "write the file's whole path, as in /etc/labrig.conf",
+        );
         return None;
     }
-    Some(Written { value: path.to_owned(), spot: text.spot })
+    Some(Written {
+        value: path.to_owned(),
+        spot: text.spot,
+    })
 }
 
 /// Whether `ours` stands for many files, and `path` is one of them.
@@ -54,7 +66,10 @@ pub(super) fn file_mode(at: &At<'_>) -> Option<u32> {
     let octal = matches!(text.len(), 3 | 4) && text.bytes().all(|b| (b'0'..=b'7').contains(&b));
     let mode = octal.then(|| u32::from_str_radix(text, 8).ok()).flatten();
     if mode.is_none() {
-        at.error(format!("{text:?} is not a mode"), "write three or four octal digits, as in \"0644\"");
+        at.error(
+            format!("{text:?} is not a mode"),
+            "write three or four octal digits, as in \"0644\"",
+        );
     }
     mode
 }

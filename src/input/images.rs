@@ -23,17 +23,33 @@ pub(super) struct Found {
 }
 
 /// Looks at an image. Its files are digested only when it is `used`: they may be large.
-pub(super) fn find(doc: &Doc, spec: &ImageSpec, used: bool, known: &BTreeMap<PathBuf, Digest>) -> Found {
+pub(super) fn find(
+    doc: &Doc,
+    spec: &ImageSpec,
+    used: bool,
+    known: &BTreeMap<PathBuf, Digest>,
+) -> Found {
     match &spec.source {
-        None => Found { image: None, has_disk: true, size: None },
+        None => Found {
+            image: None,
+            has_disk: true,
+            size: None,
+        },
         Some(ImageSourceSpec::Build { recipe, .. }) => {
             let size = match recipe {
                 ImageRecipe::Debian { size, .. } => Some(*size),
                 ImageRecipe::Micro { .. } => None,
             };
             let source = ImageSource::Build(recipe.clone());
-            let image = Some(Image { source, key: recipe_key(recipe) });
-            Found { image, has_disk: size.is_some(), size }
+            let image = Some(Image {
+                source,
+                key: recipe_key(recipe),
+            });
+            Found {
+                image,
+                has_disk: size.is_some(),
+                size,
+            }
         }
         Some(ImageSourceSpec::Path(spec)) => from_files(doc, spec, used, known),
     }
@@ -42,9 +58,17 @@ pub(super) fn find(doc: &Doc, spec: &ImageSpec, used: bool, known: &BTreeMap<Pat
 fn recipe_key(recipe: &ImageRecipe) -> Digest {
     let digester = Digester::default().field("recipe").field(RECIPE_VERSION);
     match recipe {
-        ImageRecipe::Debian { suite, packages, size } => packages
-            .iter()
-            .fold(digester.field("debian").field(suite).field(size.0.to_be_bytes()), Digester::field),
+        ImageRecipe::Debian {
+            suite,
+            packages,
+            size,
+        } => packages.iter().fold(
+            digester
+                .field("debian")
+                .field(suite)
+                .field(size.0.to_be_bytes()),
+            Digester::field,
+        ),
         ImageRecipe::Micro { suite } => digester.field("micro").field(suite),
     }
     .finish()
@@ -53,19 +77,38 @@ fn recipe_key(recipe: &ImageRecipe) -> Digest {
 fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, Digest>) -> Found {
     let home = doc.file.parent().unwrap_or(Path::new(""));
     let resolve = |w: &Option<Written<PathBuf>>| w.as_ref().map(|w| home.join(&w.value));
-    let (disk, kernel, initrd) = (resolve(&spec.disk), resolve(&spec.kernel), resolve(&spec.initrd));
+    let (disk, kernel, initrd) = (
+        resolve(&spec.disk),
+        resolve(&spec.kernel),
+        resolve(&spec.initrd),
+    );
     let has_disk = disk.is_some();
-    let source = |disk, kernel, initrd| ImageSource::Path { disk, kernel, initrd };
+    let source = |disk, kernel, initrd| ImageSource::Path {
+        disk,
+        kernel,
+        initrd,
+    };
 
     if let Some(primary) = disk.as_ref().or(kernel.as_ref())
         && let Some(&key) = known.get(primary)
         && !primary.exists()
     {
-        let image = Some(Image { source: source(disk, kernel, initrd), key });
-        return Found { image, has_disk, size: None };
+        let image = Some(Image {
+            source: source(disk, kernel, initrd),
+            key,
+        });
+        return Found {
+            image,
+            has_disk,
+            size: None,
+        };
     }
 
-    let parts = [(&spec.disk, &disk), (&spec.kernel, &kernel), (&spec.initrd, &initrd)];
+    let parts = [
+        (&spec.disk, &disk),
+        (&spec.kernel, &kernel),
+        (&spec.initrd, &initrd),
+    ];
     let mut digester = Digester::default().field("files");
     let mut wanted = spec.sha256.as_ref();
     let mut sound = true;
@@ -81,7 +124,9 @@ fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, 
                 digester = digester.field(digest.bytes());
                 if let Some(wanted) = wanted.filter(|w| w.value != digest) {
                     let message = format!("{} has another content", written.value.display());
-                    let hint = format!("its sha256 is {digest}: get the right file, or correct the digest");
+                    let hint = format!(
+                        "its sha256 is {digest}: get the right file, or correct the digest"
+                    );
                     let note = doc.error(&wanted.spot, message).hint(hint);
                     doc.push(note.label(Some(doc.place(&written.spot)), "this file"));
                     sound = false;
@@ -95,9 +140,19 @@ fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, 
             }
         }
     }
-    let size = disk.as_deref().filter(|_| sound).and_then(|path| virtual_size(path).ok());
-    let image = Image { source: source(disk, kernel, initrd), key: digester.finish() };
-    Found { image: sound.then_some(image), has_disk, size }
+    let size = disk
+        .as_deref()
+        .filter(|_| sound)
+        .and_then(|path| virtual_size(path).ok());
+    let image = Image {
+        source: source(disk, kernel, initrd),
+        key: digester.finish(),
+    };
+    Found {
+        image: sound.then_some(image),
+        has_disk,
+        size,
+    }
 }
 
 /// The digest of a file when it is wanted; in any case whether the file can be read.

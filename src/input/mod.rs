@@ -115,10 +115,34 @@ fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
     templates::check_topology(doc, &spec, &topology, &templates);
     let mut inputs = vec![input];
     inputs.extend(template_inputs(&templates));
-    Some(Draft { topology, source: SourceMap::new(doc.file.clone(), root), inputs, templates })
+    Some(Draft {
+        topology,
+        source: SourceMap::new(doc.file.clone(), root),
+        inputs,
+        templates,
+    })
 }
 
 fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
     let files = templates.files().into_values();
-    files.map(|file| InputFile { path: file.path, content: file.content.into_bytes() })
+    files.map(|file| InputFile {
+        path: file.path,
+        content: file.content.into_bytes(),
+    })
+}
+
+/// Whether a file is a playbook rather than a topology: a playbook has trials.
+pub fn is_playbook(file: &Path) -> bool {
+    let text = files::read(file)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    // A file that cannot be understood is taken for a topology, whose loader says why, unless its
+    // lines look like a playbook.
+    let Some(text) = text else { return false };
+    match tree::parse(&text).0.map(|root| root.kind) {
+        Some(tree::Kind::Map(map)) => map.get("trial").or_else(|| map.get("topology")).is_some(),
+        _ => text
+            .lines()
+            .any(|line| line.starts_with("trial:") || line.starts_with("topology:")),
+    }
 }

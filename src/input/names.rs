@@ -33,7 +33,10 @@ pub(super) fn uuid(lab: &Name, kind: Kind, object: &Name) -> Uuid {
 
 /// Name of the bridge device: at most 15 characters (IFNAMSIZ less its NUL).
 pub(super) fn bridge(lab: &Name, vswitch: &Name) -> String {
-    let digest = Digester::default().field("bridge").field(lab.as_str()).field(vswitch.as_str());
+    let digest = Digester::default()
+        .field("bridge")
+        .field(lab.as_str())
+        .field(vswitch.as_str());
     format!("lr{}", digest.finish().short(10))
 }
 
@@ -45,7 +48,10 @@ mod tests {
     fn labs_whose_names_run_into_each_other_keep_apart() {
         let name = |text: &str| text.parse::<Name>().unwrap();
         let (ab_c, a_bc) = ((name("a-b"), name("c")), (name("a"), name("b-c")));
-        assert_ne!(libvirt_name(&ab_c.0, &ab_c.1), libvirt_name(&a_bc.0, &a_bc.1));
+        assert_ne!(
+            libvirt_name(&ab_c.0, &ab_c.1),
+            libvirt_name(&a_bc.0, &a_bc.1)
+        );
         assert_ne!(bridge(&ab_c.0, &ab_c.1), bridge(&a_bc.0, &a_bc.1));
         assert!(bridge(&ab_c.0, &ab_c.1).len() <= 15);
         let a = name("a");

@@ -29,7 +29,10 @@ pub(super) fn load(file: &Path, options: &Options) -> Result<LoadedPlaybook, Not
                 inputs: read.inputs,
                 templates: read.templates,
             };
-            Ok(LoadedPlaybook { playbook, topology: super::finish(Some(draft), notes)? })
+            Ok(LoadedPlaybook {
+                playbook,
+                topology: super::finish(Some(draft), notes)?,
+            })
         }
         _ => {
             notes.0.extend(playbook_notes.0);
@@ -47,8 +50,12 @@ struct ReadPlaybook {
 
 fn read(doc: &Doc, options: &Options) -> (Option<ReadPlaybook>, Option<Draft>, Notes) {
     let nothing = || (None, None, Notes::default());
-    let Some((input, root)) = files::read_tree(doc) else { return nothing() };
-    let Some(spec) = PlaybookSpec::read(doc, &At::top(doc, &root)) else { return nothing() };
+    let Some((input, root)) = files::read_tree(doc) else {
+        return nothing();
+    };
+    let Some(spec) = PlaybookSpec::read(doc, &At::top(doc, &root)) else {
+        return nothing();
+    };
     check_adapters(doc, &spec);
     let home = doc.file.parent().unwrap_or(Path::new(""));
     let mut copied = BTreeMap::new();
@@ -71,14 +78,21 @@ fn read(doc: &Doc, options: &Options) -> (Option<ReadPlaybook>, Option<Draft>, N
             }
         }
     };
-    let Some(draft) = draft else { return (None, None, notes) };
+    let Some(draft) = draft else {
+        return (None, None, notes);
+    };
     let templates = Templates::beside(&doc.file);
     let sound = !notes.has_errors();
     let playbook = bind(doc, &spec, &draft.topology, &templates, sound);
     let mut inputs = vec![input];
     inputs.extend(super::template_inputs(&templates));
     inputs.extend(copied.into_values());
-    let read = playbook.map(|playbook| ReadPlaybook { playbook, root, inputs, templates });
+    let read = playbook.map(|playbook| ReadPlaybook {
+        playbook,
+        root,
+        inputs,
+        templates,
+    });
     (read, Some(draft), notes)
 }
 
@@ -97,7 +111,9 @@ fn beside(home: &Path, relative: &str) -> PathBuf {
 
 fn check_adapters(doc: &Doc, spec: &PlaybookSpec) {
     for step in &spec.trial {
-        let Some(ActionSpec::Load { adapter, .. }) = &step.action else { continue };
+        let Some(ActionSpec::Load { adapter, .. }) = &step.action else {
+            continue;
+        };
         if !adapters::NAMES.contains(&adapter.value.as_str()) {
             let hint = suggest::advice(&adapter.value, "adapters", adapters::NAMES.iter().copied());
             let message = format!("unknown adapter {:?}", adapter.value);
@@ -106,9 +122,17 @@ fn check_adapters(doc: &Doc, spec: &PlaybookSpec) {
     }
 }
 
-fn read_copy(doc: &Doc, home: &Path, from: &Written<String>, copied: &mut BTreeMap<String, InputFile>) {
+fn read_copy(
+    doc: &Doc,
+    home: &Path,
+    from: &Written<String>,
+    copied: &mut BTreeMap<String, InputFile>,
+) {
     if Path::new(&from.value).is_absolute() {
-        let note = doc.error(&from.spot, "an absolute path cannot be kept with the experiment");
+        let note = doc.error(
+            &from.spot,
+            "an absolute path cannot be kept with the experiment",
+        );
         doc.push(note.hint("put the file beside the playbook, and name it relative to it"));
         return;
     }
@@ -118,7 +142,10 @@ fn read_copy(doc: &Doc, home: &Path, from: &Written<String>, copied: &mut BTreeM
             copied.insert(from.value.clone(), InputFile { path, content });
         }
         Err(e) => {
-            let note = doc.error(&from.spot, format!("{} cannot be read: {e}", path.display()));
+            let note = doc.error(
+                &from.spot,
+                format!("{} cannot be read: {e}", path.display()),
+            );
             doc.push(note.hint("the path is relative to the playbook"));
         }
     }
@@ -139,7 +166,11 @@ fn bind(
     sound: bool,
 ) -> Option<Playbook> {
     let mut known = Known {
-        domains: topology.domains.iter().map(|d| (d.name.as_str(), d)).collect(),
+        domains: topology
+            .domains
+            .iter()
+            .map(|d| (d.name.as_str(), d))
+            .collect(),
         groups: HashMap::new(),
         roles: BTreeMap::new(),
     };
@@ -149,7 +180,11 @@ fn bind(
     for role in &spec.roles {
         bind_role(doc, role, &mut known);
     }
-    let factors = spec.factors.iter().map(|f| f.name.value.to_string()).collect();
+    let factors = spec
+        .factors
+        .iter()
+        .map(|f| f.name.value.to_string())
+        .collect();
     let mut checker = Checker::new(doc, templates, sound, factors);
     let scope = Scope::new(topology);
     let first: Vec<&Domain> = topology.domains.iter().take(1).collect();
@@ -178,14 +213,21 @@ fn bind(
             .iter()
             .map(|role| {
                 let members = known.roles.get(role.name.value.as_str());
-                let names = members.into_iter().flatten().map(|d| d.name.clone()).collect();
+                let names = members
+                    .into_iter()
+                    .flatten()
+                    .map(|d| d.name.clone())
+                    .collect();
                 (role.name.value.clone(), names)
             })
             .collect(),
         factors: spec
             .factors
             .iter()
-            .map(|f| Factor { name: f.name.value.clone(), levels: f.levels.clone() })
+            .map(|f| Factor {
+                name: f.name.value.clone(),
+                levels: f.levels.clone(),
+            })
             .collect(),
         design: spec.design.clone(),
         setup,
@@ -204,7 +246,13 @@ fn bind_role<'t>(doc: &Doc, role: &'t RoleSpec, known: &mut Known<'t>) {
             (Some(domain), _) => vec![*domain],
             (None, Some(group)) => group.clone(),
             (None, None) => {
-                doc.push(unknown(doc, written, known, "domain", "domains of the topology"));
+                doc.push(unknown(
+                    doc,
+                    written,
+                    known,
+                    "domain",
+                    "domains of the topology",
+                ));
                 continue;
             }
         };
@@ -220,7 +268,9 @@ fn bind_role<'t>(doc: &Doc, role: &'t RoleSpec, known: &mut Known<'t>) {
     }
     let name = role.name.value.as_str();
     let alike = known.domains.contains_key(name) || known.groups.contains_key(name);
-    let itself = members.iter().any(|d| *d.name == *name || *d.group == *name);
+    let itself = members
+        .iter()
+        .any(|d| *d.name == *name || *d.group == *name);
     if alike && !itself && !members.is_empty() {
         let message = format!("role {name:?} is called like a domain that is not in it");
         let note = doc.error(&role.name.spot, message);
@@ -230,14 +280,20 @@ fn bind_role<'t>(doc: &Doc, role: &'t RoleSpec, known: &mut Known<'t>) {
 }
 
 fn unknown(doc: &Doc, written: &Written<String>, known: &Known<'_>, what: &str, all: &str) -> Note {
-    let mut names: Vec<&str> = known.domains.keys().chain(known.groups.keys()).copied().collect();
+    let mut names: Vec<&str> = known
+        .domains
+        .keys()
+        .chain(known.groups.keys())
+        .copied()
+        .collect();
     if what != "domain" {
         names.extend(known.roles.keys());
     }
     names.sort_unstable();
     names.dedup();
     let hint = suggest::advice(&written.value, all, names);
-    doc.error(&written.spot, format!("unknown {what} {:?}", written.value)).hint(hint)
+    doc.error(&written.spot, format!("unknown {what} {:?}", written.value))
+        .hint(hint)
 }
 
 /// The domains a step is done on, each once, in the order they are named.
@@ -246,11 +302,19 @@ fn targets<'t>(doc: &Doc, step: &StepSpec, known: &Known<'t>) -> Vec<&'t Domain>
     let mut seen: HashMap<&str, ()> = HashMap::new();
     for written in &step.on {
         let name = written.value.as_str();
-        let found = known.roles.get(name).or_else(|| known.groups.get(name)).cloned();
+        let found = known
+            .roles
+            .get(name)
+            .or_else(|| known.groups.get(name))
+            .cloned();
         let found = found.or_else(|| known.domains.get(name).map(|domain| vec![*domain]));
         match found {
             Some(found) => {
-                on.extend(found.into_iter().filter(|d| seen.insert(&d.name, ()).is_none()));
+                on.extend(
+                    found
+                        .into_iter()
+                        .filter(|d| seen.insert(&d.name, ()).is_none()),
+                );
             }
             None => {
                 let all = "roles and domains";
@@ -272,8 +336,10 @@ fn check_step(
     used: &mut [bool],
 ) {
     let Some(action) = &step.action else { return };
-    let base: Vec<(Name, Level)> =
-        factors.iter().filter_map(|f| Some((f.name.value.clone(), f.levels.first()?.clone()))).collect();
+    let base: Vec<(Name, Level)> = factors
+        .iter()
+        .filter_map(|f| Some((f.name.value.clone(), f.levels.first()?.clone())))
+        .collect();
     if base.len() < factors.len() {
         return;
     }
@@ -288,8 +354,12 @@ fn check_step(
             }
         }
     };
-    let Some((first, others)) = on.split_first() else { return };
-    let Some(text) = render(first, &base) else { return };
+    let Some((first, others)) = on.split_first() else {
+        return;
+    };
+    let Some(text) = render(first, &base) else {
+        return;
+    };
     for (i, factor) in factors.iter().enumerate() {
         for level in &factor.levels[1..] {
             let mut levels = base.clone();
@@ -311,29 +381,59 @@ fn warn_of_idle_factors(doc: &Doc, factors: &[FactorSpec], used: &[bool]) {
     for (factor, used) in factors.iter().zip(used) {
         if !used && factor.levels.len() > 1 {
             let spot = &factor.name.spot;
-            let message = format!("factor {:?} changes nothing in the trial", factor.name.value.as_str());
+            let message = format!(
+                "factor {:?} changes nothing in the trial",
+                factor.name.value.as_str()
+            );
             let hint = format!("use it in a step, as in {{{{ {} }}}}", factor.name.value);
-            doc.push(Note::warning(&spot.path, message).at(doc.place(spot)).hint(hint));
+            doc.push(
+                Note::warning(&spot.path, message)
+                    .at(doc.place(spot))
+                    .hint(hint),
+            );
         }
     }
 }
 
 fn resolve_step(step: &StepSpec, on: &[&Domain]) -> Option<Step> {
     let (usual, action) = match step.action.as_ref()? {
-        ActionSpec::Run(command) => {
-            (brief(&command.value), StepAction::Run { command: command.value.clone() })
-        }
-        ActionSpec::Template { template, to, mode, vars } => {
+        ActionSpec::Run(command) => (
+            brief(&command.value),
+            StepAction::Run {
+                command: command.value.clone(),
+            },
+        ),
+        ActionSpec::Template {
+            template,
+            to,
+            mode,
+            vars,
+        } => {
             let template = template.value.clone();
-            let action = StepAction::Template { template, to: to.clone(), mode: *mode, vars: vars.clone() };
+            let action = StepAction::Template {
+                template,
+                to: to.clone(),
+                mode: *mode,
+                vars: vars.clone(),
+            };
             (format!("template {to}"), action)
         }
         ActionSpec::Copy { from, to, mode } => {
             let from = from.value.clone();
-            (format!("copy {to}"), StepAction::Copy { from, to: to.clone(), mode: *mode })
+            (
+                format!("copy {to}"),
+                StepAction::Copy {
+                    from,
+                    to: to.clone(),
+                    mode: *mode,
+                },
+            )
         }
         ActionSpec::Service { verb, service } => {
-            let action = StepAction::Service { verb: *verb, service: service.clone() };
+            let action = StepAction::Service {
+                verb: *verb,
+                service: service.clone(),
+            };
             (format!("{verb} {service}"), action)
         }
         ActionSpec::WaitPort(port) => {
@@ -342,12 +442,26 @@ fn resolve_step(step: &StepSpec, on: &[&Domain]) -> Option<Step> {
         }
         ActionSpec::WaitCommand(command) => {
             let until = WaitFor::Command(command.value.clone());
-            (format!("wait for {}", brief(&command.value)), StepAction::Wait { until })
+            (
+                format!("wait for {}", brief(&command.value)),
+                StepAction::Wait { until },
+            )
         }
-        ActionSpec::Load { run, adapter, expect } => {
+        ActionSpec::Load {
+            run,
+            adapter,
+            expect,
+        } => {
             let (command, adapter) = (run.value.clone(), adapter.value.clone());
             let name = format!("load {adapter}");
-            (name, StepAction::Load { command, adapter, expect: *expect })
+            (
+                name,
+                StepAction::Load {
+                    command,
+                    adapter,
+                    expect: *expect,
+                },
+            )
         }
     };
     Some(Step {

@@ -22,8 +22,8 @@ const TRIALS_MAX: u64 = 1_000_000;
 
 /// Words of Tera that no variable can be called.
 const TERA_WORDS: [&str; 15] = [
-    "and", "or", "not", "in", "is", "if", "else", "elif", "for", "set", "true", "false", "none", "loop",
-    "self",
+    "and", "or", "not", "in", "is", "if", "else", "elif", "for", "set", "true", "false", "none",
+    "loop", "self",
 ];
 
 /// What a step can do.
@@ -62,12 +62,28 @@ pub(super) struct StepSpec {
 
 pub(super) enum ActionSpec {
     Run(Written<String>),
-    Template { template: Written<String>, to: String, mode: u32, vars: Map<String, Value> },
-    Copy { from: Written<String>, to: String, mode: u32 },
-    Service { verb: ServiceVerb, service: String },
+    Template {
+        template: Written<String>,
+        to: String,
+        mode: u32,
+        vars: Map<String, Value>,
+    },
+    Copy {
+        from: Written<String>,
+        to: String,
+        mode: u32,
+    },
+    Service {
+        verb: ServiceVerb,
+        service: String,
+    },
     WaitPort(u16),
     WaitCommand(Written<String>),
-    Load { run: Written<String>, adapter: Written<String>, expect: Seconds },
+    Load {
+        run: Written<String>,
+        adapter: Written<String>,
+        expect: Seconds,
+    },
 }
 
 impl PlaybookSpec {
@@ -86,11 +102,19 @@ impl PlaybookSpec {
             "reproduce",
         ])?;
         version(&fields, VERSION)?;
-        let topology = fields.need("topology", "../topologies/quickstart.yaml").and_then(|at| {
-            let text = at.text("../topologies/quickstart.yaml")?;
-            Some(Written { value: text.value.to_owned(), spot: text.spot })
-        });
-        let factors = fields.get("factors").map(|at| factors(doc, &at)).unwrap_or_default();
+        let topology = fields
+            .need("topology", "../topologies/quickstart.yaml")
+            .and_then(|at| {
+                let text = at.text("../topologies/quickstart.yaml")?;
+                Some(Written {
+                    value: text.value.to_owned(),
+                    spot: text.spot,
+                })
+            });
+        let factors = fields
+            .get("factors")
+            .map(|at| factors(doc, &at))
+            .unwrap_or_default();
         let design = design(&fields);
         check_size(&fields, &factors, &design);
         Some(Self {
@@ -116,14 +140,22 @@ fn roles(at: &At<'_>) -> Vec<RoleSpec> {
         }
         RoleSpec { name, members }
     };
-    at.named("db: [db], load: [client]").into_iter().map(read).collect()
+    at.named("db: [db], load: [client]")
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 /// A list of names, in words: what they name is checked later.
 fn names(at: &At<'_>, example: &str) -> Vec<Written<String>> {
     let items = at.items(example);
     let texts = items.iter().filter_map(|item| item.text(example));
-    texts.map(|text| Written { value: text.value.to_owned(), spot: text.spot }).collect()
+    texts
+        .map(|text| Written {
+            value: text.value.to_owned(),
+            spot: text.spot,
+        })
+        .collect()
 }
 
 fn factors(doc: &Doc, at: &At<'_>) -> Vec<FactorSpec> {
@@ -134,17 +166,25 @@ fn factors(doc: &Doc, at: &At<'_>) -> Vec<FactorSpec> {
             let note = doc.error(&name.spot, format!("a factor cannot be called {text:?}"));
             doc.push(note.hint("templates use this word themselves: choose another name"));
         } else if text.contains('-') {
-            let note = doc.error(&name.spot, format!("factor {text:?} could not be used in templates"));
+            let note = doc.error(
+                &name.spot,
+                format!("factor {text:?} could not be used in templates"),
+            );
             doc.push(note.hint("{{ a-b }} is a subtraction there: choose a name without -"));
         }
         let items = at.items("1, 2, 4");
         if at.is_list() && items.is_empty() {
-            at.error("this factor has no levels", "give at least one, as in [1, 2, 4]");
+            at.error(
+                "this factor has no levels",
+                "give at least one, as in [1, 2, 4]",
+            );
         }
         let mut levels: Vec<Level> = Vec::new();
         let mut seen: HashMap<String, Spot> = HashMap::new();
         for item in items {
-            let Some(level) = item.scalar("1").and_then(level) else { continue };
+            let Some(level) = item.scalar("1").and_then(level) else {
+                continue;
+            };
             let spot = item.spot();
             if let Some(first) = seen.get(&format!("{level:?}")) {
                 let note = doc.error(&spot, format!("level {level} is given twice"));
@@ -173,12 +213,20 @@ fn level(value: Value) -> Option<Level> {
 }
 
 fn design(fields: &Fields<'_>) -> Design {
-    let design = fields.get("design").and_then(|at| at.fields(&["repetitions", "order", "seed"]));
+    let design = fields
+        .get("design")
+        .and_then(|at| at.fields(&["repetitions", "order", "seed"]));
     let get = |key: &str| design.as_ref().and_then(|design| design.get(key));
     Design {
-        repetitions: get("repetitions").and_then(|at| at.integer(1, 100_000)).map_or(6, |n| n as u32),
-        order: get("order").and_then(|at| at.choice(&[("blocks", Order::Blocks)])).unwrap_or(Order::Blocks),
-        seed: get("seed").and_then(|at| at.integer(0, u64::MAX)).unwrap_or(1),
+        repetitions: get("repetitions")
+            .and_then(|at| at.integer(1, 100_000))
+            .map_or(6, |n| n as u32),
+        order: get("order")
+            .and_then(|at| at.choice(&[("blocks", Order::Blocks)]))
+            .unwrap_or(Order::Blocks),
+        seed: get("seed")
+            .and_then(|at| at.integer(0, u64::MAX))
+            .unwrap_or(1),
     }
 }
 
@@ -196,18 +244,28 @@ fn check_size(fields: &Fields<'_>, factors: &[FactorSpec], design: &Design) {
 }
 
 fn steps(at: &At<'_>) -> Vec<StepSpec> {
-    at.items("{on: db, run: …}").iter().filter_map(step).collect()
+    at.items("{on: db, run: …}")
+        .iter()
+        .filter_map(step)
+        .collect()
 }
 
 fn trial(doc: &Doc, fields: &Fields<'_>) -> Vec<StepSpec> {
     let example = "[{on: load, load: {run: …, adapter: sysbench, expect: 10s}}]";
-    let Some(at) = fields.need("trial", example) else { return Vec::new() };
+    let Some(at) = fields.need("trial", example) else {
+        return Vec::new();
+    };
     let steps = steps(&at);
-    let mut loads = steps.iter().filter(|s| matches!(s.action, Some(ActionSpec::Load { .. })));
+    let mut loads = steps
+        .iter()
+        .filter(|s| matches!(s.action, Some(ActionSpec::Load { .. })));
     match (loads.next(), loads.next()) {
         // A step that was not understood may have been the load.
         (None, _) if steps.iter().all(|s| s.action.is_some()) && at.is_list() => {
-            at.error("no step of the trial is a load", format!("one must be measured, as in {example}"));
+            at.error(
+                "no step of the trial is a load",
+                format!("one must be measured, as in {example}"),
+            );
         }
         (Some(first), Some(second)) => {
             let note = doc.error(&second.spot, "a second load in the trial");
@@ -220,26 +278,36 @@ fn trial(doc: &Doc, fields: &Fields<'_>) -> Vec<StepSpec> {
 }
 
 fn refuse_loads(doc: &Doc, setup: &[StepSpec]) {
-    for step in setup.iter().filter(|s| matches!(s.action, Some(ActionSpec::Load { .. }))) {
+    for step in setup
+        .iter()
+        .filter(|s| matches!(s.action, Some(ActionSpec::Load { .. })))
+    {
         let note = doc.error(&step.spot, "a load in the setup is never measured");
         doc.push(note.hint("move it to trial, or make it a run step"));
     }
 }
 
 fn step(at: &At<'_>) -> Option<StepSpec> {
-    let fields =
-        at.fields(&["on", "run", "template", "copy", "service", "wait", "load", "name", "timeout"])?;
+    let fields = at.fields(&[
+        "on", "run", "template", "copy", "service", "wait", "load", "name", "timeout",
+    ])?;
     let on = fields.need("on", "db").map(|at| match at.is_list() {
         true => {
             let on = names(&at, "db");
             if on.is_empty() {
-                at.error("this step is done nowhere", "name a role or domain, as in on: db");
+                at.error(
+                    "this step is done nowhere",
+                    "name a role or domain, as in on: db",
+                );
             }
             on
         }
         false => at
             .text("db")
-            .map(|text| Written { value: text.value.to_owned(), spot: text.spot })
+            .map(|text| Written {
+                value: text.value.to_owned(),
+                spot: text.spot,
+            })
             .into_iter()
             .collect(),
     });
@@ -249,7 +317,10 @@ fn step(at: &At<'_>) -> Option<StepSpec> {
     let mut spot = at.spot();
     let action = fields.one_of(&ACTIONS).and_then(|(key, at)| {
         // The key is easier to see than the dash before it.
-        spot = Spot { path: spot.path.clone(), ..at.spot() };
+        spot = Spot {
+            path: spot.path.clone(),
+            ..at.spot()
+        };
         match key {
             "load" => {
                 let (action, own) = load(&at, fields.get("timeout").as_ref())?;
@@ -271,10 +342,16 @@ fn step(at: &At<'_>) -> Option<StepSpec> {
 fn command(at: &At<'_>, example: &str) -> Option<Written<String>> {
     let text = at.text(example)?;
     if text.value.contains('\0') {
-        at.error("a command cannot hold a NUL character", format!("as in {example}"));
+        at.error(
+            "a command cannot hold a NUL character",
+            format!("as in {example}"),
+        );
         return None;
     }
-    Some(Written { value: text.value.to_owned(), spot: text.spot })
+    Some(Written {
+        value: text.value.to_owned(),
+        spot: text.spot,
+    })
 }
 
 fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
@@ -282,18 +359,33 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
         "run" => ActionSpec::Run(command(at, "\"sysbench … prepare\"")?),
         "template" => {
             let fields = at.fields(&["template", "to", "mode", "vars"])?;
-            let template = fields.need("template", "a.tera").and_then(|at| command(&at, "a.tera"));
+            let template = fields
+                .need("template", "a.tera")
+                .and_then(|at| command(&at, "a.tera"));
             let to = fields.need("to", "/etc/a").and_then(|at| guest_path(&at));
             let mode = fields.get("mode").map_or(Some(0o644), |at| file_mode(&at));
-            let vars = fields.get("vars").map_or(Some(Map::new()), |at| at.object());
-            ActionSpec::Template { template: template?, to: to?.value, mode: mode?, vars: vars? }
+            let vars = fields
+                .get("vars")
+                .map_or(Some(Map::new()), |at| at.object());
+            ActionSpec::Template {
+                template: template?,
+                to: to?.value,
+                mode: mode?,
+                vars: vars?,
+            }
         }
         "copy" => {
             let fields = at.fields(&["from", "to", "mode"])?;
-            let from = fields.need("from", "files/a").and_then(|at| command(&at, "files/a"));
+            let from = fields
+                .need("from", "files/a")
+                .and_then(|at| command(&at, "files/a"));
             let to = fields.need("to", "/root/a").and_then(|at| guest_path(&at));
             let mode = fields.get("mode").map_or(Some(0o644), |at| file_mode(&at));
-            ActionSpec::Copy { from: from?, to: to?.value, mode: mode? }
+            ActionSpec::Copy {
+                from: from?,
+                to: to?.value,
+                mode: mode?,
+            }
         }
         "service" => {
             let fields = at.fields(&["restart", "start", "stop"])?;
@@ -305,7 +397,10 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
             };
             // Names of systemd units (systemd.unit(5)).
             let allowed = |c: char| c.is_ascii_alphanumeric() || "@:_.-\\".contains(c);
-            ActionSpec::Service { verb, service: word(&at, "mariadb", allowed)? }
+            ActionSpec::Service {
+                verb,
+                service: word(&at, "mariadb", allowed)?,
+            }
         }
         _ => {
             let fields = at.fields(&["port", "command"])?;
@@ -321,9 +416,15 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
 /// A load and its deadline: what it says, else twice the expected time and half a minute.
 fn load(at: &At<'_>, outer_timeout: Option<&At<'_>>) -> Option<(ActionSpec, Seconds)> {
     let fields = at.fields(&["run", "adapter", "expect", "timeout"])?;
-    let run = fields.need("run", "\"sysbench … run\"").and_then(|at| command(&at, "\"sysbench … run\""));
-    let adapter = fields.need("adapter", "sysbench").and_then(|at| command(&at, "sysbench"));
-    let expect = fields.need("expect", "10s").and_then(|at| time_span(&at, "10s"));
+    let run = fields
+        .need("run", "\"sysbench … run\"")
+        .and_then(|at| command(&at, "\"sysbench … run\""));
+    let adapter = fields
+        .need("adapter", "sysbench")
+        .and_then(|at| command(&at, "sysbench"));
+    let expect = fields
+        .need("expect", "10s")
+        .and_then(|at| time_span(&at, "10s"));
     let inner = fields.get("timeout");
     if let (Some(_), Some(outer)) = (&inner, outer_timeout) {
         outer.error("this load has a timeout of its own", "keep one of the two");
@@ -335,18 +436,30 @@ fn load(at: &At<'_>, outer_timeout: Option<&At<'_>>) -> Option<(ActionSpec, Seco
         && timeout.value < expect
     {
         at.error(
-            format!("the load is given up after {}, before it should end", timeout.value),
+            format!(
+                "the load is given up after {}, before it should end",
+                timeout.value
+            ),
             format!("it is expected to take {expect}: allow more than that"),
         );
     }
     let usual = Seconds(expect.0 * 2 + Duration::from_secs(30));
     let timeout = timeout.map_or(usual, |(_, timeout)| timeout.value);
-    Some((ActionSpec::Load { run: run?, adapter: adapter?, expect }, timeout))
+    Some((
+        ActionSpec::Load {
+            run: run?,
+            adapter: adapter?,
+            expect,
+        },
+        timeout,
+    ))
 }
 
 fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
     let example = "tps: {primary: true, unit: 1/s, better: higher}";
-    let Some(at) = fields.need("metrics", &format!("{{{example}}}")) else { return Vec::new() };
+    let Some(at) = fields.need("metrics", &format!("{{{example}}}")) else {
+        return Vec::new();
+    };
     let mut metrics = Vec::new();
     let mut primary: Option<Spot> = None;
     let mut sound = true;
@@ -355,11 +468,18 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
             sound = false;
             continue;
         };
-        if name.value.is_empty() || name.value.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        if name.value.is_empty()
+            || name
+                .value
+                .contains(|c: char| c.is_whitespace() || c.is_control())
+        {
             let note = doc.error(&name.spot, format!("{:?} cannot be a metric", name.value));
             doc.push(note.hint("write the name that the adapter gives it, as in tps"));
         }
-        let is_primary = fields.get("primary").and_then(|at| at.boolean()).unwrap_or(false);
+        let is_primary = fields
+            .get("primary")
+            .and_then(|at| at.boolean())
+            .unwrap_or(false);
         if is_primary {
             if let Some(first) = &primary {
                 let note = doc.error(&name.spot, "a second primary metric");
@@ -385,22 +505,36 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
         });
     }
     if primary.is_none() && sound && !at.entries(example).is_empty() {
-        at.error("no metric is primary", "add primary: true to the one that the verdict is about");
+        at.error(
+            "no metric is primary",
+            "add primary: true to the one that the verdict is about",
+        );
     } else if at.entries(example).is_empty() && sound {
-        at.error("nothing is measured", format!("add a metric, as in {example}"));
+        at.error(
+            "nothing is measured",
+            format!("add a metric, as in {example}"),
+        );
     }
     metrics
 }
 
 /// The margin as a part of one, from a percentage.
 fn margin(fields: &Fields<'_>) -> Option<f64> {
-    let at = fields.get("reproduce")?.fields(&["within"])?.need("within", "10%")?;
+    let at = fields
+        .get("reproduce")?
+        .fields(&["within"])?
+        .need("within", "10%")?;
     let text = at.text("10%")?.value;
-    let number = text.strip_suffix('%').and_then(|n| n.trim_end().parse::<f64>().ok());
+    let number = text
+        .strip_suffix('%')
+        .and_then(|n| n.trim_end().parse::<f64>().ok());
     match number {
         Some(percent) if percent > 0.0 && percent <= 100.0 => Some(percent / 100.0),
         _ => {
-            at.error(format!("{text:?} is not a margin"), "write a percentage above 0, as in 10%");
+            at.error(
+                format!("{text:?} is not a margin"),
+                "write a percentage above 0, as in 10%",
+            );
             None
         }
     }

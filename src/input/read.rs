@@ -52,7 +52,10 @@ pub(super) struct Fields<'a> {
 
 impl Doc {
     pub fn new(file: &Path) -> Self {
-        Self { file: file.to_owned(), notes: RefCell::default() }
+        Self {
+            file: file.to_owned(),
+            notes: RefCell::default(),
+        }
     }
 
     /// Adds a note.
@@ -84,7 +87,12 @@ impl Doc {
 impl<'a> At<'a> {
     /// The top of the document.
     pub fn top(doc: &'a Doc, node: &'a Node) -> Self {
-        Self { doc, node, key: None, path: String::new() }
+        Self {
+            doc,
+            node,
+            key: None,
+            path: String::new(),
+        }
     }
 
     /// Where it is.
@@ -94,14 +102,21 @@ impl<'a> At<'a> {
             (Kind::Scalar { text, .. }, Some(key)) if text.is_empty() => key,
             (Kind::Scalar { .. }, _) => self.node.span,
             (_, Some(key)) => key,
-            (_, None) => Span { end: self.node.span.start + 1, ..self.node.span },
+            (_, None) => Span {
+                end: self.node.span.start + 1,
+                ..self.node.span
+            },
         };
-        Spot { path: self.path.clone(), span }
+        Spot {
+            path: self.path.clone(),
+            span,
+        }
     }
 
     /// Notes an error here.
     pub fn error(&self, message: impl Into<String>, hint: impl Into<String>) {
-        self.doc.push(self.doc.error(&self.spot(), message).hint(hint));
+        self.doc
+            .push(self.doc.error(&self.spot(), message).hint(hint));
     }
 
     /// Whether nothing is written here.
@@ -110,7 +125,10 @@ impl<'a> At<'a> {
     }
 
     fn wrong_kind(&self, wanted: &str, example: &str) {
-        self.error(format!("{wanted} is wanted here, this is {}", self.kind()), format!("as in {example}"));
+        self.error(
+            format!("{wanted} is wanted here, this is {}", self.kind()),
+            format!("as in {example}"),
+        );
     }
 
     /// What is written, in words.
@@ -136,23 +154,45 @@ impl<'a> At<'a> {
             if !known.contains(&entry.key.as_str()) {
                 refused = true;
                 let child = self.child(entry);
-                let spot = Spot { path: child.path, span: entry.key_span };
+                let spot = Spot {
+                    path: child.path,
+                    span: entry.key_span,
+                };
                 let hint = suggest::advice(&entry.key, "known keys here", known.iter().copied());
-                self.doc.push(self.doc.error(&spot, format!("unknown key {:?}", entry.key)).hint(hint));
+                self.doc.push(
+                    self.doc
+                        .error(&spot, format!("unknown key {:?}", entry.key))
+                        .hint(hint),
+                );
             }
         }
-        Some(Fields { at: self.clone(), map, refused })
+        Some(Fields {
+            at: self.clone(),
+            map,
+            refused,
+        })
     }
 
     /// A map with keys of the person's own choice: each key's spot with its value.
     pub fn entries(&self, example: &str) -> Vec<(Written<&'a str>, At<'a>)> {
-        let Some(map) = self.mapping(example) else { return Vec::new() };
+        let Some(map) = self.mapping(example) else {
+            return Vec::new();
+        };
         map.entries()
             .iter()
             .map(|entry| {
                 let child = self.child(entry);
-                let spot = Spot { path: child.path.clone(), span: entry.key_span };
-                (Written { value: entry.key.as_str(), spot }, child)
+                let spot = Spot {
+                    path: child.path.clone(),
+                    span: entry.key_span,
+                };
+                (
+                    Written {
+                        value: entry.key.as_str(),
+                        spot,
+                    },
+                    child,
+                )
             })
             .collect()
     }
@@ -162,10 +202,20 @@ impl<'a> At<'a> {
         let mut named = Vec::new();
         for (key, child) in self.entries(example) {
             match key.value.parse() {
-                Ok(value) => named.push((Written { value, spot: key.spot }, child)),
+                Ok(value) => named.push((
+                    Written {
+                        value,
+                        spot: key.spot,
+                    },
+                    child,
+                )),
                 Err(e) => {
                     let e: crate::model::ParseNameError = e;
-                    self.doc.push(self.doc.error(&key.spot, e.to_string()).hint("choose another name"));
+                    self.doc.push(
+                        self.doc
+                            .error(&key.spot, e.to_string())
+                            .hint("choose another name"),
+                    );
                 }
             }
         }
@@ -187,7 +237,12 @@ impl<'a> At<'a> {
             true => entry.key.clone(),
             false => format!("{}.{}", self.path, entry.key),
         };
-        Self { doc: self.doc, node: &entry.value, key: Some(entry.key_span), path }
+        Self {
+            doc: self.doc,
+            node: &entry.value,
+            key: Some(entry.key_span),
+            path,
+        }
     }
 
     /// Whether this is a list.
@@ -204,7 +259,12 @@ impl<'a> At<'a> {
         items
             .iter()
             .enumerate()
-            .map(|(i, node)| Self { node, key: None, path: format!("{}[{i}]", self.path), ..self.clone() })
+            .map(|(i, node)| Self {
+                node,
+                key: None,
+                path: format!("{}[{i}]", self.path),
+                ..self.clone()
+            })
             .collect()
     }
 
@@ -219,7 +279,10 @@ impl<'a> At<'a> {
                 self.wrong_kind("a text", example);
             } else {
                 let message = format!("a text is wanted here, {text} is {}", self.kind());
-                self.error(message, format!("as in {example}; quotes make it a text: {text:?}"));
+                self.error(
+                    message,
+                    format!("as in {example}; quotes make it a text: {text:?}"),
+                );
             }
             return None;
         }
@@ -227,7 +290,10 @@ impl<'a> At<'a> {
             self.error("this text is empty", format!("as in {example}"));
             return None;
         }
-        Some(Written { value: text, spot: self.spot() })
+        Some(Written {
+            value: text,
+            spot: self.spot(),
+        })
     }
 
     /// A text that is read as a `T`.
@@ -238,7 +304,10 @@ impl<'a> At<'a> {
             _ => self.text(example)?.value,
         };
         match text.parse() {
-            Ok(value) => Some(Written { value, spot: self.spot() }),
+            Ok(value) => Some(Written {
+                value,
+                spot: self.spot(),
+            }),
             Err(e) => {
                 self.error(e.to_string(), format!("as in {example}"));
                 None
@@ -279,7 +348,11 @@ impl<'a> At<'a> {
         let text = self.text(words.first().map_or("", |(word, _)| word))?;
         let found = words.iter().find(|(word, _)| *word == text.value);
         if found.is_none() {
-            let hint = suggest::advice(text.value, "known words", words.iter().map(|(word, _)| *word));
+            let hint = suggest::advice(
+                text.value,
+                "known words",
+                words.iter().map(|(word, _)| *word),
+            );
             self.error(format!("{:?} is not known here", text.value), hint);
         }
         found.map(|(_, value)| *value)
@@ -302,12 +375,20 @@ impl<'a> At<'a> {
             Kind::Scalar { text, plain: false } => Value::String(text.clone()),
             Kind::Scalar { text, plain: true } => match meaning(text) {
                 Value::Null if !self.is_null() => {
-                    self.error(format!("{text} is not a number that can be kept"), "write a finite number");
+                    self.error(
+                        format!("{text} is not a number that can be kept"),
+                        "write a finite number",
+                    );
                     return None;
                 }
                 value => value,
             },
-            Kind::List(_) => Value::Array(self.items("").iter().map(Self::value).collect::<Option<_>>()?),
+            Kind::List(_) => Value::Array(
+                self.items("")
+                    .iter()
+                    .map(Self::value)
+                    .collect::<Option<_>>()?,
+            ),
             Kind::Map(_) => Value::Object(self.object()?),
         })
     }
@@ -315,7 +396,10 @@ impl<'a> At<'a> {
     /// A map of any values.
     pub fn object(&self) -> Option<Map<String, Value>> {
         self.mapping("name: value")?;
-        self.entries("").iter().map(|(key, at)| Some((key.value.to_owned(), at.value()?))).collect()
+        self.entries("")
+            .iter()
+            .map(|(key, at)| Some((key.value.to_owned(), at.value()?)))
+            .collect()
     }
 }
 
@@ -329,25 +413,38 @@ impl<'a> Fields<'a> {
     pub fn need(&self, key: &str, example: &str) -> Option<At<'a>> {
         let found = self.get(key);
         if found.is_none() {
-            self.at.error(format!("{key:?} is missing"), format!("add it, as in {key}: {example}"));
+            self.at.error(
+                format!("{key:?} is missing"),
+                format!("add it, as in {key}: {example}"),
+            );
         }
         found
     }
 
     /// The one key of `keys` that is there; that none or several are is noted.
     pub fn one_of(&self, keys: &[&str]) -> Option<(&'a str, At<'a>)> {
-        let mut found = self.map.entries().iter().filter(|e| keys.contains(&e.key.as_str()));
+        let mut found = self
+            .map
+            .entries()
+            .iter()
+            .filter(|e| keys.contains(&e.key.as_str()));
         match (found.next(), found.next()) {
             (Some(first), None) => Some((&first.key, self.at.child(first))),
             (None, _) if self.refused => None,
             (None, _) => {
-                self.at.error("what to do is missing", format!("add one of: {}", keys.join(", ")));
+                self.at.error(
+                    "what to do is missing",
+                    format!("add one of: {}", keys.join(", ")),
+                );
                 None
             }
             (Some(first), Some(second)) => {
                 let doc = self.at.doc;
                 let child = self.at.child(second);
-                let spot = Spot { path: child.path, span: second.key_span };
+                let spot = Spot {
+                    path: child.path,
+                    span: second.key_span,
+                };
                 let first_place = source::place(&doc.file, first.key_span);
                 let message = format!("{:?} and {:?} exclude each other", first.key, second.key);
                 let note = doc.error(&spot, message).hint("keep one of them");

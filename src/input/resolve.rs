@@ -29,30 +29,47 @@ struct Seat<'s> {
 /// Resolves a topology. What is wrong is noted, and then the result is a draft that only serves
 /// to find more: it lacks whatever could not be resolved.
 pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Option<Topology> {
-    let lab = options.name.clone().or_else(|| spec.name.as_ref().map(|name| name.value.clone()))?;
+    let lab = options
+        .name
+        .clone()
+        .or_else(|| spec.name.as_ref().map(|name| name.value.clone()))?;
     let images = find_images(doc, spec, options);
-    let vswitches: HashMap<&str, &VswitchSpec> =
-        spec.vswitches.iter().map(|v| (v.name.value.as_str(), v)).collect();
+    let vswitches: HashMap<&str, &VswitchSpec> = spec
+        .vswitches
+        .iter()
+        .map(|v| (v.name.value.as_str(), v))
+        .collect();
     check_subnets(doc, &spec.vswitches);
 
     let seats = expand(doc, spec, &vswitches);
     let ports: Vec<Port<'_>> = seats
         .iter()
         .flat_map(|seat| {
-            seat.ports.iter().enumerate().map(|(index, (vnet, vswitch))| Port {
-                domain: &seat.name,
-                index,
-                vswitch,
-                ip: vnet.ip.as_ref(),
-                mac: vnet.mac.as_ref(),
-            })
+            seat.ports
+                .iter()
+                .enumerate()
+                .map(|(index, (vnet, vswitch))| Port {
+                    domain: &seat.name,
+                    index,
+                    vswitch,
+                    ip: vnet.ip.as_ref(),
+                    mac: vnet.mac.as_ref(),
+                })
         })
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
-    let disks: Vec<Vec<Disk>> = spec.domains.iter().map(|d| resolve_disks(doc, spec, d, &images)).collect();
-    let group_disks: HashMap<&str, &Vec<Disk>> =
-        spec.domains.iter().map(|d| d.name.value.as_str()).zip(&disks).collect();
+    let disks: Vec<Vec<Disk>> = spec
+        .domains
+        .iter()
+        .map(|d| resolve_disks(doc, spec, d, &images))
+        .collect();
+    let group_disks: HashMap<&str, &Vec<Disk>> = spec
+        .domains
+        .iter()
+        .map(|d| d.name.value.as_str())
+        .zip(&disks)
+        .collect();
     let domains = seats
         .iter()
         .map(|seat| {
@@ -64,12 +81,22 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                 group: seat.spec.name.value.clone(),
                 index: seat.index,
                 // Its absence is noted, so the stand-in goes no further than this draft.
-                image: seat.spec.image.as_ref().unwrap_or(&seat.spec.name).value.clone(),
+                image: seat
+                    .spec
+                    .image
+                    .as_ref()
+                    .unwrap_or(&seat.spec.name)
+                    .value
+                    .clone(),
                 vcpus: seat.spec.vcpus,
                 memory: seat.spec.memory,
                 disks: group_disks[seat.spec.name.value.as_str()].clone(),
                 vnets: vnets
-                    .map(|((_, vswitch), (mac, ip))| Vnet { vswitch: vswitch.name.value.clone(), mac, ip })
+                    .map(|((_, vswitch), (mac, ip))| Vnet {
+                        vswitch: vswitch.name.value.clone(),
+                        mac,
+                        ip,
+                    })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
                 boot_timeout: seat.spec.boot_timeout,
@@ -77,15 +104,23 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         })
         .collect();
 
-    let used: BTreeSet<&Name> =
-        spec.domains.iter().filter_map(|d| d.image.as_ref()).map(|image| &image.value).collect();
+    let used: BTreeSet<&Name> = spec
+        .domains
+        .iter()
+        .filter_map(|d| d.image.as_ref())
+        .map(|image| &image.value)
+        .collect();
     Some(Topology {
         images: images
             .into_iter()
             .filter(|(name, _)| used.contains(name))
             .filter_map(|(name, found)| Some((name.clone(), found.image?)))
             .collect(),
-        vswitches: spec.vswitches.iter().filter_map(|v| resolve_vswitch(&lab, v)).collect(),
+        vswitches: spec
+            .vswitches
+            .iter()
+            .filter_map(|v| resolve_vswitch(&lab, v))
+            .collect(),
         domains,
         lab: Lab { name: lab },
     })
@@ -115,7 +150,11 @@ fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
     Some((name.clone(), vswitch))
 }
 
-fn find_images<'s>(doc: &Doc, spec: &'s TopologySpec, options: &Options) -> BTreeMap<&'s Name, Found> {
+fn find_images<'s>(
+    doc: &Doc,
+    spec: &'s TopologySpec,
+    options: &Options,
+) -> BTreeMap<&'s Name, Found> {
     let mut users: HashMap<&Name, &DomainSpec> = HashMap::new();
     for domain in spec.domains.iter().rev() {
         users.extend(domain.image.as_ref().map(|image| (&image.value, domain)));
@@ -126,7 +165,13 @@ fn find_images<'s>(doc: &Doc, spec: &'s TopologySpec, options: &Options) -> BTre
         if !declared.contains(&image.value) {
             let known = spec.images.iter().map(|i| i.name.value.as_str());
             let hint = suggest::advice(&image.value, "images in this file", known);
-            doc.push(doc.error(&image.spot, format!("unknown image {:?}", image.value.as_str())).hint(hint));
+            doc.push(
+                doc.error(
+                    &image.spot,
+                    format!("unknown image {:?}", image.value.as_str()),
+                )
+                .hint(hint),
+            );
         }
     }
     let mut found = BTreeMap::new();
@@ -135,8 +180,14 @@ fn find_images<'s>(doc: &Doc, spec: &'s TopologySpec, options: &Options) -> BTre
         let used = users.contains_key(name);
         if !used {
             let spot = &image.name.spot;
-            let note = Note::warning(&spot.path, format!("no domain uses image {:?}", name.as_str()));
-            doc.push(note.at(doc.place(spot)).hint("leave it out, or give it to a domain"));
+            let note = Note::warning(
+                &spot.path,
+                format!("no domain uses image {:?}", name.as_str()),
+            );
+            doc.push(
+                note.at(doc.place(spot))
+                    .hint("leave it out, or give it to a domain"),
+            );
         }
         found.insert(name, images::find(doc, image, used, &options.image_keys));
     }
@@ -146,12 +197,15 @@ fn find_images<'s>(doc: &Doc, spec: &'s TopologySpec, options: &Options) -> BTre
 /// Notes subnets that overlap. After sorting, one that overlaps any earlier one overlaps the
 /// earlier one that reaches farthest.
 fn check_subnets(doc: &Doc, vswitches: &[VswitchSpec]) {
-    let mut subnets: Vec<_> =
-        vswitches.iter().filter_map(|v| v.subnet.as_ref().map(|s| (s, &v.name.value))).collect();
+    let mut subnets: Vec<_> = vswitches
+        .iter()
+        .filter_map(|v| v.subnet.as_ref().map(|s| (s, &v.name.value)))
+        .collect();
     subnets.sort_by_key(|(subnet, _)| (subnet.value.network(), subnet.value.prefix_len()));
     let mut farthest: Option<(&Written<ipnet::Ipv4Net>, &Name)> = None;
     for (subnet, name) in subnets {
-        if let Some((before, other)) = farthest.filter(|(b, _)| b.value.broadcast() >= subnet.value.network())
+        if let Some((before, other)) =
+            farthest.filter(|(b, _)| b.value.broadcast() >= subnet.value.network())
         {
             let (late, early, early_name) = match before.spot.span.start < subnet.spot.span.start {
                 true => (subnet, before, other),
@@ -163,7 +217,9 @@ fn check_subnets(doc: &Doc, vswitches: &[VswitchSpec]) {
                 early.value,
                 early_name.as_str()
             );
-            let note = doc.error(&late.spot, message).hint("give each vswitch a subnet of its own");
+            let note = doc
+                .error(&late.spot, message)
+                .hint("give each vswitch a subnet of its own");
             doc.push(note.label(Some(doc.place(&early.spot)), "the other subnet"));
         }
         if farthest.is_none_or(|(b, _)| subnet.value.broadcast() > b.value.broadcast()) {
@@ -192,7 +248,9 @@ fn expand<'s>(
         // One note a vnet is enough: the other domains of the group fail alike.
         let mut failed = vec![false; group.vnets.len()];
         for index in 1..=group.count {
-            let Some(name) = seat_name(doc, group, index) else { break };
+            let Some(name) = seat_name(doc, group, index) else {
+                break;
+            };
             if let Some(first) = taken.get(&name) {
                 let message = format!("two domains would be called {:?}", name.as_str());
                 let note = doc.error(&group.name.spot, message);
@@ -208,13 +266,15 @@ fn expand<'s>(
                 }
                 match bind(doc, &texts, spec, (vnet, group, index), vswitches) {
                     Some(vswitch) => {
-                        if let Some((first, _)) =
-                            ports.iter().find(|(_, v)| v.name.value == vswitch.name.value)
+                        if let Some((first, _)) = ports
+                            .iter()
+                            .find(|(_, v)| v.name.value == vswitch.name.value)
                         {
                             let name = vswitch.name.value.as_str();
                             let message = format!("a second vnet on vswitch {name:?}");
                             let note = doc.error(&vnet.vswitch.spot, message);
-                            let note = note.hint("a domain has one vnet on each vswitch: remove one");
+                            let note =
+                                note.hint("a domain has one vnet on each vswitch: remove one");
                             doc.push(note.label(Some(doc.place(&first.vswitch.spot)), "the first"));
                             *failed = true;
                         } else {
@@ -224,7 +284,12 @@ fn expand<'s>(
                     None => *failed = true,
                 }
             }
-            seats.push(Seat { name, index, spec: group, ports });
+            seats.push(Seat {
+                name,
+                index,
+                spec: group,
+                ports,
+            });
         }
     }
     seats
@@ -267,7 +332,10 @@ fn bind<'s>(
                     }
                     other => other.to_string(),
                 };
-                doc.push(doc.error(&written.spot, message).hint("only {{ index }} is known here"));
+                doc.push(
+                    doc.error(&written.spot, message)
+                        .hint("only {{ index }} is known here"),
+                );
                 return None;
             }
         }
@@ -297,7 +365,10 @@ fn check_fixed(doc: &Doc, group: &DomainSpec) {
         let mac = vnet.mac.as_ref().map(|w| (&w.spot, w.value.to_string()));
         for (spot, value) in ip.into_iter().chain(mac) {
             let message = format!("{value} cannot be given to {} domains", group.count);
-            doc.push(doc.error(spot, message).hint("leave it out: each gets one of its own"));
+            doc.push(
+                doc.error(spot, message)
+                    .hint("leave it out: each gets one of its own"),
+            );
         }
     }
 }
@@ -307,7 +378,10 @@ fn check_files(doc: &Doc, group: &DomainSpec) {
     for file in &group.files {
         if let Some(first) = taken.insert(&file.to.value, &file.to.spot) {
             let note = doc.error(&file.to.spot, format!("{} is written twice", file.to.value));
-            doc.push(note.hint("keep one of them").label(Some(doc.place(first)), "first here"));
+            doc.push(
+                note.hint("keep one of them")
+                    .label(Some(doc.place(first)), "first here"),
+            );
         }
     }
 }
@@ -323,12 +397,20 @@ fn resolve_disks(
     for disk in &group.disks {
         if let Some(first) = taken.insert(&disk.name.value, &disk.name.spot) {
             let message = format!("two disks are called {:?}", disk.name.value.as_str());
-            let note = doc.error(&disk.name.spot, message).hint("rename one of them");
+            let note = doc
+                .error(&disk.name.spot, message)
+                .hint("rename one of them");
             doc.push(note.label(Some(doc.place(first)), "the other one"));
         }
     }
-    let (root, data): (Vec<_>, Vec<_>) = group.disks.iter().partition(|d| d.name.value.as_str() == "root");
-    let image = group.image.as_ref().and_then(|image| images.get(&image.value));
+    let (root, data): (Vec<_>, Vec<_>) = group
+        .disks
+        .iter()
+        .partition(|d| d.name.value.as_str() == "root");
+    let image = group
+        .image
+        .as_ref()
+        .and_then(|image| images.get(&image.value));
     let has_disk = image.is_none_or(|found| found.has_disk);
     if let (Some(root), Some(found), Some(image)) = (root.first(), image, &group.image) {
         check_root(doc, spec, root, found, image);
@@ -336,31 +418,51 @@ fn resolve_disks(
     let size = |disk: &DiskSpec| disk.size.as_ref().map(|size| size.value);
     // "root" is a name, and so is every name that was read as one.
     let root_name = "root".parse::<Name>().ok();
-    let overlay = root_name
-        .filter(|_| has_disk)
-        .map(|name| Disk { name, size: root.first().and_then(|disk| size(disk)) });
-    let data = data.into_iter().map(|disk| Disk { name: disk.name.value.clone(), size: size(disk) });
+    let overlay = root_name.filter(|_| has_disk).map(|name| Disk {
+        name,
+        size: root.first().and_then(|disk| size(disk)),
+    });
+    let data = data.into_iter().map(|disk| Disk {
+        name: disk.name.value.clone(),
+        size: size(disk),
+    });
     overlay.into_iter().chain(data).collect()
 }
 
-fn check_root(doc: &Doc, spec: &TopologySpec, root: &DiskSpec, found: &Found, image: &Written<Name>) {
+fn check_root(
+    doc: &Doc,
+    spec: &TopologySpec,
+    root: &DiskSpec,
+    found: &Found,
+    image: &Written<Name>,
+) {
     if !found.has_disk {
-        let message = format!("image {:?} has no disk, so there can be no root disk", image.value.as_str());
+        let message = format!(
+            "image {:?} has no disk, so there can be no root disk",
+            image.value.as_str()
+        );
         let note = doc
             .error(&root.name.spot, message)
             .hint("give the disk another name, or take an image with a disk");
         doc.push(note.label(Some(doc.place(&image.spot)), "the image"));
         return;
     }
-    let (Some(size), Some(least)) = (&root.size, found.size) else { return };
+    let (Some(size), Some(least)) = (&root.size, found.size) else {
+        return;
+    };
     if size.value >= least {
         return;
     }
-    let message =
-        format!("a root disk of {} is smaller than its image, which has {}", size.value, exact(least));
+    let message = format!(
+        "a root disk of {} is smaller than its image, which has {}",
+        size.value,
+        exact(least)
+    );
     let declared = spec.images.iter().find(|i| i.name.value == image.value);
     let place = declared.map(|image| match &image.source {
-        Some(ImageSourceSpec::Build { size: Some(size), .. }) => doc.place(&size.spot),
+        Some(ImageSourceSpec::Build {
+            size: Some(size), ..
+        }) => doc.place(&size.spot),
         _ => doc.place(&image.name.spot),
     });
     let note = doc

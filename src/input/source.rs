@@ -28,7 +28,9 @@ impl SourceMap {
     pub fn place(&self, path: &str) -> Option<Place> {
         let (mut node, mut found, mut rest) = (&self.root, None, path);
         while !rest.is_empty() {
-            let Some((next, key, after)) = step(node, rest) else { break };
+            let Some((next, key, after)) = step(node, rest) else {
+                break;
+            };
             node = next;
             found = Some(match (&node.kind, key) {
                 (Kind::Scalar { .. }, _) | (_, None) => node.span,
@@ -56,14 +58,24 @@ fn step<'n, 'p>(node: &'n Node, path: &'p str) -> Option<(&'n Node, Option<Span>
             .chain([path.len()])
             .find_map(|end| map.get(&path[..end]).map(|entry| (entry, &path[end..])))
             .map(|(entry, rest)| {
-                (&entry.value, Some(entry.key_span), rest.strip_prefix('.').unwrap_or(rest))
+                (
+                    &entry.value,
+                    Some(entry.key_span),
+                    rest.strip_prefix('.').unwrap_or(rest),
+                )
             }),
     }
 }
 
 /// A place in a file.
 pub(super) fn place(file: &Path, span: Span) -> Place {
-    Place { file: file.to_owned(), line: span.line, column: span.column, start: span.start, end: span.end }
+    Place {
+        file: file.to_owned(),
+        line: span.line,
+        column: span.column,
+        start: span.start,
+        end: span.end,
+    }
 }
 
 #[cfg(test)]

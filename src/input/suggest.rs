@@ -4,7 +4,10 @@
 const COMPARED: usize = 200;
 
 /// The candidate nearest to `word`, when it is near enough to be a slip.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     // Comparing is quadratic in the length; nobody slips in a word this long.
     if word.len() > 64 {
         return None;

@@ -30,7 +30,13 @@ pub(super) struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     pub fn new(doc: &'a Doc, templates: &'a Templates, sound: bool, factors: Vec<String>) -> Self {
-        Self { doc, templates, sound, factors, seen: HashSet::new() }
+        Self {
+            doc,
+            templates,
+            sound,
+            factors,
+            seen: HashSet::new(),
+        }
     }
 
     /// Renders a template file; a failure is noted at `template`.
@@ -46,7 +52,9 @@ impl<'a> Checker<'a> {
 
     /// Renders a text; a failure is noted at it.
     pub fn text(&mut self, text: &Written<String>, context: &Context) -> Option<String> {
-        let result = self.templates.render_text("this text", &text.value, context);
+        let result = self
+            .templates
+            .render_text("this text", &text.value, context);
         self.take(&text.spot, result)
     }
 
@@ -69,18 +77,23 @@ impl<'a> Checker<'a> {
             TemplateError::NoDirectory { .. } => doc
                 .error(spot, error.to_string())
                 .hint("make a directory \"templates\" beside this file or one level up"),
-            TemplateError::Outside { .. } => {
-                doc.error(spot, error.to_string()).hint("as in mariadb/instance.cnf.tera")
-            }
+            TemplateError::Outside { .. } => doc
+                .error(spot, error.to_string())
+                .hint("as in mariadb/instance.cnf.tera"),
             TemplateError::Missing { name, directory } => {
                 let known = template_names(directory);
-                let hint = suggest::advice(name, "templates there", known.iter().map(String::as_str));
+                let hint =
+                    suggest::advice(name, "templates there", known.iter().map(String::as_str));
                 doc.error(spot, error.to_string()).hint(hint)
             }
-            TemplateError::Read { source, .. } => {
-                doc.error(spot, format!("{error}: {source}")).hint("check the file")
-            }
-            TemplateError::Undefined { template, names, place } => {
+            TemplateError::Read { source, .. } => doc
+                .error(spot, format!("{error}: {source}"))
+                .hint("check the file"),
+            TemplateError::Undefined {
+                template,
+                names,
+                place,
+            } => {
                 let mut message = match names.as_slice() {
                     [name] => format!("undefined template variable {name:?}"),
                     _ => format!("undefined template variables {}", names.join(", ")),
@@ -88,14 +101,18 @@ impl<'a> Checker<'a> {
                 if template.starts_with("vars.") {
                     message.push_str(&format!(" in {template}"));
                 }
-                let known = RESERVED.iter().copied().chain(self.factors.iter().map(String::as_str));
+                let known = RESERVED
+                    .iter()
+                    .copied()
+                    .chain(self.factors.iter().map(String::as_str));
                 let first = names.first().map_or("", String::as_str);
                 let hint = if self.factors.iter().any(|factor| factor == first) {
                     "factors have levels in trial steps only: setup runs once".to_owned()
                 } else if RESERVED.contains(&first) {
                     format!("{first:?} is there in template files only")
                 } else if place.as_ref().is_some_and(|place| self.follows_dash(place)) {
-                    "- subtracts: a name that holds it needs brackets, as in domains[\"a-b\"]".to_owned()
+                    "- subtracts: a name that holds it needs brackets, as in domains[\"a-b\"]"
+                        .to_owned()
                 } else {
                     suggest::advice(first, "templates see", known)
                 };
@@ -111,7 +128,9 @@ impl<'a> Checker<'a> {
 
     fn follows_dash(&self, place: &TemplatePlace) -> bool {
         let files = self.templates.files();
-        let before = files.get(&place.template).and_then(|file| file.content.get(..place.start));
+        let before = files
+            .get(&place.template)
+            .and_then(|file| file.content.get(..place.start));
         before.is_some_and(|before| before.ends_with('-'))
     }
 
@@ -123,7 +142,8 @@ impl<'a> Checker<'a> {
             return note;
         };
         let place = in_file(&file.path, &file.content, place);
-        note.at(place).label(Some(self.doc.place(spot)), "rendered for this")
+        note.at(place)
+            .label(Some(self.doc.place(spot)), "rendered for this")
     }
 }
 
@@ -133,7 +153,9 @@ fn split_fields(message: &str) -> (&str, Option<String>) {
         return (message, None);
     };
     let name = message.split('`').nth(1).unwrap_or_default();
-    let dashed = fields.split(", ").find(|f| f.starts_with(name) && f[name.len()..].starts_with('-'));
+    let dashed = fields
+        .split(", ")
+        .find(|f| f.starts_with(name) && f[name.len()..].starts_with('-'));
     let hint = match dashed {
         Some(field) => format!("- subtracts: write [\"{field}\"], with quotes and brackets"),
         None => suggest::advice(name, "fields there", fields.split(", ")),
@@ -145,15 +167,32 @@ fn split_fields(message: &str) -> (&str, Option<String>) {
 fn in_file(path: &Path, content: &str, place: &TemplatePlace) -> Place {
     let (mut start, mut end) = (place.start.min(content.len()), place.end.min(content.len()));
     if end <= start {
-        let line_start: usize = content.split_inclusive('\n').take(place.line - 1).map(str::len).sum();
+        let line_start: usize = content
+            .split_inclusive('\n')
+            .take(place.line - 1)
+            .map(str::len)
+            .sum();
         let line = content[line_start..].lines().next().unwrap_or_default();
-        let offset = line.char_indices().nth(place.column - 1).map_or(line.len(), |(at, _)| at);
+        let offset = line
+            .char_indices()
+            .nth(place.column - 1)
+            .map_or(line.len(), |(at, _)| at);
         start = line_start + offset;
         let word = |c: char| c.is_alphanumeric() || c == '_';
-        end = start + line[offset..].find(|c| !word(c)).unwrap_or(line.len() - offset).max(1);
+        end = start
+            + line[offset..]
+                .find(|c| !word(c))
+                .unwrap_or(line.len() - offset)
+                .max(1);
         end = end.min(content.len());
     }
-    Place { file: path.to_owned(), line: place.line, column: place.column, start, end }
+    Place {
+        file: path.to_owned(),
+        line: place.line,
+        column: place.column,
+        start,
+        end,
+    }
 }
 
 fn template_names(directory: &Path) -> Vec<String> {
@@ -162,13 +201,27 @@ fn template_names(directory: &Path) -> Vec<String> {
         .into_iter()
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_file())
-        .filter_map(|entry| Some(entry.path().strip_prefix(directory).ok()?.to_str()?.to_owned()))
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .path()
+                    .strip_prefix(directory)
+                    .ok()?
+                    .to_str()?
+                    .to_owned(),
+            )
+        })
         .take(LISTED)
         .collect()
 }
 
 /// Renders all files of all domains.
-pub(super) fn check_topology(doc: &Doc, spec: &TopologySpec, topology: &Topology, templates: &Templates) {
+pub(super) fn check_topology(
+    doc: &Doc,
+    spec: &TopologySpec,
+    topology: &Topology,
+    templates: &Templates,
+) {
     let mut checker = Checker::new(doc, templates, !doc.has_errors(), Vec::new());
     if spec.domains.iter().all(|group| group.files.is_empty()) {
         return;

@@ -94,7 +94,12 @@ impl Node {
 /// Reads a text. The tree is there only when the whole text was understood; flaws may come with
 /// it all the same.
 pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Flaw>) {
-    let mut builder = Builder { lines: Lines::new(text), stack: Vec::new(), root: None, flaws: Vec::new() };
+    let mut builder = Builder {
+        lines: Lines::new(text),
+        stack: Vec::new(),
+        root: None,
+        flaws: Vec::new(),
+    };
     if let Some(flaw) = unprintable(text) {
         return (None, vec![flaw]);
     }
@@ -113,7 +118,11 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Flaw>) {
             documents += 1;
             if documents > 1 {
                 let span = builder.lines.span(raw);
-                builder.flaw(span, "a second document begins here", "keep one document in a file");
+                builder.flaw(
+                    span,
+                    "a second document begins here",
+                    "keep one document in a file",
+                );
                 return (None, builder.flaws);
             }
         }
@@ -137,7 +146,12 @@ fn unprintable(text: &str) -> Option<Flaw> {
         column: text[line_start..start].chars().count() + 1,
     };
     let hint = Some("remove it, or write it as an escape between double quotes".to_owned());
-    Some(Flaw { span, message: format!("not valid YAML: control character {c:?}"), hint, other: None })
+    Some(Flaw {
+        span,
+        message: format!("not valid YAML: control character {c:?}"),
+        hint,
+        other: None,
+    })
 }
 
 struct Builder<'t> {
@@ -150,7 +164,11 @@ struct Builder<'t> {
 /// A list or map that has not ended yet.
 enum Open {
     List(Span, Vec<Node>),
-    Map { span: Span, map: Mapping, key: Option<(String, Span)> },
+    Map {
+        span: Span,
+        map: Mapping,
+        key: Option<(String, Span)>,
+    },
 }
 
 impl Builder<'_> {
@@ -159,36 +177,74 @@ impl Builder<'_> {
         let span = self.lines.span(raw);
         let (anchor, tagged) = match &event {
             Event::Scalar(_, _, anchor, tag) => (*anchor, tag.is_some()),
-            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => (*anchor, tag.is_some()),
+            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) => {
+                (*anchor, tag.is_some())
+            }
             _ => (0, false),
         };
         if anchor != 0 {
-            self.flaw(span, "anchors (&name) are not read", "write the value out where it is needed");
+            self.flaw(
+                span,
+                "anchors (&name) are not read",
+                "write the value out where it is needed",
+            );
         }
         if tagged {
-            self.flaw(span, "tags (!name) are not read", "leave the tag out; quotes make a text");
+            self.flaw(
+                span,
+                "tags (!name) are not read",
+                "leave the tag out; quotes make a text",
+            );
         }
-        if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) && self.stack.len() == DEPTH {
-            self.flaw(span, "nested too deeply", &format!("{DEPTH} levels are read at most"));
+        if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..))
+            && self.stack.len() == DEPTH
+        {
+            self.flaw(
+                span,
+                "nested too deeply",
+                &format!("{DEPTH} levels are read at most"),
+            );
             return false;
         }
         match event {
             Event::Scalar(text, style, ..) => {
                 let plain = style == ScalarStyle::Plain;
-                self.add(Node { span, kind: Kind::Scalar { text: text.into_owned(), plain } });
+                self.add(Node {
+                    span,
+                    kind: Kind::Scalar {
+                        text: text.into_owned(),
+                        plain,
+                    },
+                });
             }
             Event::Alias(_) => {
                 let hint = "write the value out where it is needed";
                 self.flaw(span, "aliases (*name) are not read", hint);
-                self.add(Node { span, kind: Kind::Scalar { text: String::new(), plain: true } });
+                self.add(Node {
+                    span,
+                    kind: Kind::Scalar {
+                        text: String::new(),
+                        plain: true,
+                    },
+                });
             }
             Event::SequenceStart(..) => self.stack.push(Open::List(span, Vec::new())),
             Event::MappingStart(..) => {
-                self.stack.push(Open::Map { span, map: Mapping::default(), key: None });
+                self.stack.push(Open::Map {
+                    span,
+                    map: Mapping::default(),
+                    key: None,
+                });
             }
             Event::SequenceEnd | Event::MappingEnd => match self.stack.pop() {
-                Some(Open::List(span, items)) => self.add(Node { span, kind: Kind::List(items) }),
-                Some(Open::Map { span, map, .. }) => self.add(Node { span, kind: Kind::Map(map) }),
+                Some(Open::List(span, items)) => self.add(Node {
+                    span,
+                    kind: Kind::List(items),
+                }),
+                Some(Open::Map { span, map, .. }) => self.add(Node {
+                    span,
+                    kind: Kind::Map(map),
+                }),
                 None => {}
             },
             _ => {}
@@ -224,10 +280,19 @@ impl Builder<'_> {
                         let other = Some((map.entries[first].key_span, "first given here"));
                         let message = format!("key {key:?} is given twice");
                         let hint = Some("keep one of them".to_owned());
-                        self.flaws.push(Flaw { span: key_span, message, hint, other });
+                        self.flaws.push(Flaw {
+                            span: key_span,
+                            message,
+                            hint,
+                            other,
+                        });
                     } else {
                         map.index.insert(key.clone(), map.entries.len());
-                        map.entries.push(Entry { key, key_span, value: node });
+                        map.entries.push(Entry {
+                            key,
+                            key_span,
+                            value: node,
+                        });
                     }
                 }
             },
@@ -236,7 +301,12 @@ impl Builder<'_> {
 
     fn flaw(&mut self, span: Span, message: &str, hint: &str) {
         let (message, hint) = (message.to_owned(), Some(hint.to_owned()));
-        self.flaws.push(Flaw { span, message, hint, other: None });
+        self.flaws.push(Flaw {
+            span,
+            message,
+            hint,
+            other: None,
+        });
     }
 
     fn syntax(&self, text: &str, error: &ScanError) -> Flaw {
@@ -252,8 +322,16 @@ impl Builder<'_> {
         } else if line.contains("{{") || line.contains("{%") {
             hint = Some("put quotes around a text that holds braces".to_owned());
         }
-        span.end = text[span.start..].chars().next().map_or(span.start, |c| span.start + c.len_utf8());
-        Flaw { span, message: format!("not valid YAML: {}", error.info()), hint, other: None }
+        span.end = text[span.start..]
+            .chars()
+            .next()
+            .map_or(span.start, |c| span.start + c.len_utf8());
+        Flaw {
+            span,
+            message: format!("not valid YAML: {}", error.info()),
+            hint,
+            other: None,
+        }
     }
 }
 
@@ -267,21 +345,29 @@ struct Lines<'t> {
 impl<'t> Lines<'t> {
     fn new(text: &'t str) -> Self {
         // Files are at most 8 MiB, so u32 holds every position.
-        let bytes = (!text.is_ascii()).then(|| text.char_indices().map(|(at, _)| at as u32).collect());
+        let bytes =
+            (!text.is_ascii()).then(|| text.char_indices().map(|(at, _)| at as u32).collect());
         Self { text, bytes }
     }
 
     fn byte(&self, marker: Marker) -> usize {
         match &self.bytes {
             None => marker.index().min(self.text.len()),
-            Some(bytes) => bytes.get(marker.index()).map_or(self.text.len(), |&at| at as usize),
+            Some(bytes) => bytes
+                .get(marker.index())
+                .map_or(self.text.len(), |&at| at as usize),
         }
     }
 
     fn span(&self, raw: RawSpan) -> Span {
         let start = self.byte(raw.start);
         let end = self.byte(raw.end).max(start);
-        Span { start, end, line: raw.start.line(), column: raw.start.col() + 1 }
+        Span {
+            start,
+            end,
+            line: raw.start.line(),
+            column: raw.start.col() + 1,
+        }
     }
 }
 
@@ -294,13 +380,22 @@ mod tests {
         let text = "ä: [1, \"ü\"]\nb:\n  c: d e\n";
         let (root, flaws) = parse(text);
         assert!(flaws.is_empty());
-        let Kind::Map(map) = &root.as_ref().unwrap().kind else { panic!() };
-        let Kind::List(items) = &map.get("ä").unwrap().value.kind else { panic!() };
+        let Kind::Map(map) = &root.as_ref().unwrap().kind else {
+            panic!()
+        };
+        let Kind::List(items) = &map.get("ä").unwrap().value.kind else {
+            panic!()
+        };
         assert_eq!(&text[items[1].span.start..items[1].span.end], "\"ü\"");
         assert_eq!((items[1].span.line, items[1].span.column), (1, 8));
-        let Kind::Map(inner) = &map.get("b").unwrap().value.kind else { panic!() };
+        let Kind::Map(inner) = &map.get("b").unwrap().value.kind else {
+            panic!()
+        };
         let span = inner.get("c").unwrap().value.span;
-        assert_eq!((&text[span.start..span.end], span.line, span.column), ("d e", 3, 6));
+        assert_eq!(
+            (&text[span.start..span.end], span.line, span.column),
+            ("d e", 3, 6)
+        );
     }
 
     #[test]
@@ -316,7 +411,9 @@ mod tests {
         ];
         for (text, fragment, line) in cases {
             let (_, flaws) = parse(text);
-            let found = flaws.iter().any(|f| f.message.contains(fragment) && f.span.line == line);
+            let found = flaws
+                .iter()
+                .any(|f| f.message.contains(fragment) && f.span.line == line);
             assert!(found, "{text:?}: {flaws:?}");
         }
     }

@@ -86,9 +86,18 @@ mod tests {
 
     #[test]
     fn refuses_other_forms() {
-        for text in ["", "525400123456", "52:54:00:12:34", "52:54:00:12:34:56:78", "+2:54:00:12:34:56"] {
+        for text in [
+            "",
+            "525400123456",
+            "52:54:00:12:34",
+            "52:54:00:12:34:56:78",
+            "+2:54:00:12:34:56",
+        ] {
             assert_eq!(text.parse::<MacAddr>(), Err(ParseMacError::Form), "{text}");
         }
-        assert_eq!("01:00:5e:00:00:01".parse::<MacAddr>(), Err(ParseMacError::Multicast));
+        assert_eq!(
+            "01:00:5e:00:00:01".parse::<MacAddr>(),
+            Err(ParseMacError::Multicast)
+        );
     }
 }

@@ -19,7 +19,9 @@ pub enum ParseNameError {
     #[error("a name has 1 to {max} characters, this has {0}", max = Name::MAX)]
     Length(usize),
     /// A character that is not allowed where it stands.
-    #[error("a name holds a-z, 0-9 and -, starts with a letter and does not end in -; {0:?} is not allowed here")]
+    #[error(
+        "a name holds a-z, 0-9 and -, starts with a letter and does not end in -; {0:?} is not allowed here"
+    )]
     Character(char),
 }
 
@@ -99,7 +101,19 @@ mod tests {
         for good in ["db", "dom1", "web-2", "a"] {
             assert!(good.parse::<Name>().is_ok(), "{good}");
         }
-        for bad in ["", "1db", "-a", "a-", "../x", "a/b", "a.b", "Db", "a_b", "ü", &"a".repeat(41)] {
+        for bad in [
+            "",
+            "1db",
+            "-a",
+            "a-",
+            "../x",
+            "a/b",
+            "a.b",
+            "Db",
+            "a_b",
+            "ü",
+            &"a".repeat(41),
+        ] {
             assert!(bad.parse::<Name>().is_err(), "{bad}");
         }
     }

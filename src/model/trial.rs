@@ -1,6 +1,7 @@
 //! Trials and what came of them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -83,13 +84,31 @@ impl Trial {
         if self.levels.is_empty() {
             return "all".to_owned();
         }
-        let pairs: Vec<_> = self.levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        let pairs: Vec<_> = self
+            .levels
+            .iter()
+            .map(|(name, level)| format!("{name}={level}"))
+            .collect();
         pairs.join(",")
     }
 
     /// The level of a factor.
     pub fn level(&self, factor: &Factor) -> Option<&Level> {
-        self.levels.iter().find(|(name, _)| *name == factor.name).map(|(_, level)| level)
+        self.levels
+            .iter()
+            .find(|(name, _)| *name == factor.name)
+            .map(|(_, level)| level)
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Guest => "guest",
+            Self::Tool => "tool",
+            Self::Timeout => "timeout",
+            Self::Output => "output",
+        })
     }
 }
 

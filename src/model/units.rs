@@ -125,6 +125,12 @@ impl FromStr for Seconds {
     }
 }
 
+impl From<Seconds> for Duration {
+    fn from(seconds: Seconds) -> Self {
+        seconds.0
+    }
+}
+
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::SignedDuration::try_from(self.0) {
@@ -170,17 +176,26 @@ mod tests {
         use ParseUnitError as E;
         assert!(matches!("10".parse::<Bytes>(), Err(E::NoUnit(..))));
         assert!(matches!("10G".parse::<Bytes>(), Err(E::UnknownUnit { .. })));
-        assert!(matches!("10gb".parse::<Bytes>(), Err(E::UnknownUnit { .. })));
+        assert!(matches!(
+            "10gb".parse::<Bytes>(),
+            Err(E::UnknownUnit { .. })
+        ));
         assert!(matches!("-1GiB".parse::<Bytes>(), Err(E::Form(..))));
         assert!(matches!("1.5GiB".parse::<Bytes>(), Err(E::Form(..))));
-        assert!(matches!("99999999999TiB".parse::<Bytes>(), Err(E::TooLarge(_))));
+        assert!(matches!(
+            "99999999999TiB".parse::<Bytes>(),
+            Err(E::TooLarge(_))
+        ));
     }
 
     #[test]
     fn a_time_needs_a_unit() {
         assert_eq!("1m 30s".parse(), Ok(Seconds(Duration::from_secs(90))));
         assert_eq!("200ms".parse(), Ok(Seconds(Duration::from_millis(200))));
-        assert!(matches!("30".parse::<Seconds>(), Err(ParseUnitError::NoUnit(..))));
+        assert!(matches!(
+            "30".parse::<Seconds>(),
+            Err(ParseUnitError::NoUnit(..))
+        ));
         assert!("-3s".parse::<Seconds>().is_err());
     }
 }

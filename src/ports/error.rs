@@ -33,12 +33,25 @@ pub struct PortError {
 impl PortError {
     /// An error without a deeper cause.
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), hint: None, source: None }
+        Self {
+            kind,
+            what: what.into(),
+            hint: None,
+            source: None,
+        }
     }
 
     /// A fatal error with its cause.
-    pub fn fatal(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { kind: ErrorKind::Fatal, what: what.into(), hint: None, source: Some(source.into()) }
+    pub fn fatal(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            kind: ErrorKind::Fatal,
+            what: what.into(),
+            hint: None,
+            source: Some(source.into()),
+        }
     }
 
     /// The same with a cause.

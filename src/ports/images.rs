@@ -38,5 +38,9 @@ pub trait ImageStore: Send + Sync {
 
     /// Finds an image, or builds or imports it. Safe against other processes that do the same;
     /// nothing half made is ever found. `progress` hears what is being done.
-    fn ensure(&self, image: &Image, progress: &(dyn Fn(&str) + Sync)) -> Result<ImageFiles, PortError>;
+    fn ensure(
+        &self,
+        image: &Image,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<ImageFiles, PortError>;
 }

@@ -35,8 +35,11 @@ pub struct Scope {
 impl Scope {
     /// The scope of a lab.
     pub fn new(topology: &Topology) -> Self {
-        let domains: BTreeMap<&str, DomainView<'_>> =
-            topology.domains.iter().map(|d| (d.name.as_str(), DomainView::of(d))).collect();
+        let domains: BTreeMap<&str, DomainView<'_>> = topology
+            .domains
+            .iter()
+            .map(|d| (d.name.as_str(), DomainView::of(d)))
+            .collect();
         Self {
             lab: tera::Value::from_serializable(&topology.lab),
             domains: tera::Value::from_serializable(&domains),

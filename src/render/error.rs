@@ -100,11 +100,19 @@ impl TemplateError {
         };
         // A text is its own name inside Tera; people know it by its label.
         let place = place.map(|place| match place.template.contains('{') {
-            true => TemplatePlace { template: label.to_owned(), ..place },
+            true => TemplatePlace {
+                template: label.to_owned(),
+                ..place
+            },
             false => place,
         });
         let always = !matches!(error.kind(), ErrorKind::RenderingError(_));
-        Self::Tera { message: lower_first(message.trim_end_matches('.')), report, place, always }
+        Self::Tera {
+            message: lower_first(message.trim_end_matches('.')),
+            report,
+            place,
+            always,
+        }
     }
 }
 
@@ -118,12 +126,21 @@ fn from_report(report: &str) -> (String, Option<TemplatePlace>) {
         let mut parts = line.trim_start().strip_prefix("--> ")?.rsplitn(3, ':');
         let column = parts.next()?.parse().ok()?;
         let line = parts.next()?.parse().ok()?;
-        Some(TemplatePlace { template: parts.next()?.to_owned(), line, column, start: 0, end: 0 })
+        Some(TemplatePlace {
+            template: parts.next()?.to_owned(),
+            line,
+            column,
+            start: 0,
+            end: 0,
+        })
     });
     (message, place)
 }
 
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default()
+    chars
+        .next()
+        .map(|c| c.to_lowercase().chain(chars).collect())
+        .unwrap_or_default()
 }

@@ -43,8 +43,16 @@ struct State {
 impl Templates {
     /// Templates of `directory`; none: only texts can be rendered.
     pub fn at(directory: Option<PathBuf>) -> Self {
-        let state = State { files: new_tera(), sources: BTreeMap::new(), texts: new_tera(), texts_held: 0 };
-        Self { directory, state: Mutex::new(state) }
+        let state = State {
+            files: new_tera(),
+            sources: BTreeMap::new(),
+            texts: new_tera(),
+            texts_held: 0,
+        };
+        Self {
+            directory,
+            state: Mutex::new(state),
+        }
     }
 
     /// Templates that belong to a topology or playbook: of `templates/` in its directory, else
@@ -56,7 +64,11 @@ impl Templates {
             Some(Component::Normal(_)) => home.parent().unwrap_or(home).join("templates"),
             _ => home.join("../templates"),
         };
-        Self::at([home.join("templates"), above].into_iter().find(|d| d.is_dir()))
+        Self::at(
+            [home.join("templates"), above]
+                .into_iter()
+                .find(|d| d.is_dir()),
+        )
     }
 
     /// The directory.
@@ -78,7 +90,10 @@ impl Templates {
         let mut state = self.state();
         self.load(&mut state, name)?;
         state.check_roots(&state.files, name, name, context)?;
-        state.files.render(name, context).map_err(|e| TemplateError::of(&e, name))
+        state
+            .files
+            .render(name, context)
+            .map_err(|e| TemplateError::of(&e, name))
     }
 
     /// Renders a template file with `vars`, whose texts are rendered first.
@@ -107,12 +122,20 @@ impl Templates {
     ) -> Result<Map<String, Value>, TemplateError> {
         let mut rendered = Map::new();
         for (key, value) in vars {
-            rendered.insert(key.clone(), self.render_value(&format!("vars.{key}"), value, context)?);
+            rendered.insert(
+                key.clone(),
+                self.render_value(&format!("vars.{key}"), value, context)?,
+            );
         }
         Ok(rendered)
     }
 
-    fn render_value(&self, label: &str, value: &Value, context: &Context) -> Result<Value, TemplateError> {
+    fn render_value(
+        &self,
+        label: &str,
+        value: &Value,
+        context: &Context,
+    ) -> Result<Value, TemplateError> {
         Ok(match value {
             Value::String(text) => Value::String(self.render_text(label, text, context)?),
             Value::Array(items) => Value::Array(
@@ -138,7 +161,12 @@ impl Templates {
     ///
     /// # Errors
     /// As [`Templates::render`].
-    pub fn render_text(&self, label: &str, text: &str, context: &Context) -> Result<String, TemplateError> {
+    pub fn render_text(
+        &self,
+        label: &str,
+        text: &str,
+        context: &Context,
+    ) -> Result<String, TemplateError> {
         if !text.contains('{') {
             return Ok(text.to_owned());
         }
@@ -149,11 +177,17 @@ impl Templates {
                 state.texts_held = 0;
             }
             // The text is its own name, so that it is compiled once however often it is used.
-            state.texts.add_raw_template(text, text).map_err(|e| TemplateError::of(&e, label))?;
+            state
+                .texts
+                .add_raw_template(text, text)
+                .map_err(|e| TemplateError::of(&e, label))?;
             state.texts_held += 1;
         }
         state.check_roots(&state.texts, text, label, context)?;
-        state.texts.render(text, context).map_err(|e| TemplateError::of(&e, label))
+        state
+            .texts
+            .render(text, context)
+            .map_err(|e| TemplateError::of(&e, label))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -185,7 +219,10 @@ impl Templates {
             }
         }
         let sources = batch.iter().map(|(name, file)| (name, &file.content));
-        let added = state.files.add_raw_templates(sources).map_err(|e| TemplateError::of(&e, name));
+        let added = state
+            .files
+            .add_raw_templates(sources)
+            .map_err(|e| TemplateError::of(&e, name));
         // Kept in any case: whoever draws the error wants the lines.
         state.sources.extend(batch);
         added
@@ -193,19 +230,34 @@ impl Templates {
 
     fn read(&self, name: &str) -> Result<TemplateFile, TemplateError> {
         let Some(directory) = &self.directory else {
-            return Err(TemplateError::NoDirectory { name: name.to_owned() });
+            return Err(TemplateError::NoDirectory {
+                name: name.to_owned(),
+            });
         };
         let plain = |c| matches!(c, Component::Normal(_));
         if name.is_empty() || name.contains('\0') || !Path::new(name).components().all(plain) {
-            return Err(TemplateError::Outside { name: name.to_owned() });
+            return Err(TemplateError::Outside {
+                name: name.to_owned(),
+            });
         }
         let path = directory.join(name);
-        let failed = |source| TemplateError::Read { name: name.to_owned(), source };
+        let failed = |source| TemplateError::Read {
+            name: name.to_owned(),
+            source,
+        };
         let size = match fs_err::metadata(&path) {
             Ok(facts) if facts.is_file() => facts.len(),
             Ok(_) => return Err(failed(io::Error::other("not a regular file"))),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Err(TemplateError::Missing { name: name.to_owned(), directory: directory.clone() });
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(TemplateError::Missing {
+                    name: name.to_owned(),
+                    directory: directory.clone(),
+                });
             }
             Err(e) => return Err(failed(e)),
         };
@@ -226,15 +278,31 @@ impl State {
         label: &str,
         context: &Context,
     ) -> Result<(), TemplateError> {
-        let known = tera.get_template_variables(name).map_err(|e| TemplateError::of(&e, label))?;
-        let mut names: Vec<String> =
-            known.into_iter().filter(|v| !context.contains_key(v)).map(str::to_owned).collect();
+        let known = tera
+            .get_template_variables(name)
+            .map_err(|e| TemplateError::of(&e, label))?;
+        let mut names: Vec<String> = known
+            .into_iter()
+            .filter(|v| !context.contains_key(v))
+            .map(str::to_owned)
+            .collect();
         names.sort_unstable();
-        let Some(first) = names.first() else { return Ok(()) };
+        let Some(first) = names.first() else {
+            return Ok(());
+        };
         let own = self.sources.get(name).into_iter().map(|file| (name, file));
-        let all = self.sources.iter().map(|(name, file)| (name.as_str(), file));
-        let place = own.chain(all).find_map(|(name, file)| find_variable(name, &file.content, first));
-        Err(TemplateError::Undefined { template: label.to_owned(), names, place })
+        let all = self
+            .sources
+            .iter()
+            .map(|(name, file)| (name.as_str(), file));
+        let place = own
+            .chain(all)
+            .find_map(|(name, file)| find_variable(name, &file.content, first));
+        Err(TemplateError::Undefined {
+            template: label.to_owned(),
+            names,
+            place,
+        })
     }
 }
 
@@ -251,9 +319,14 @@ fn references(source: &str) -> Vec<String> {
         .match_indices("{%")
         .filter_map(|(at, _)| {
             let tag = source[at + 2..].trim_start_matches('-').trim_start();
-            let rest = tag.strip_prefix("include").or_else(|| tag.strip_prefix("extends"))?;
+            let rest = tag
+                .strip_prefix("include")
+                .or_else(|| tag.strip_prefix("extends"))?;
             let rest = rest.trim_start();
-            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
+            let quote = rest
+                .chars()
+                .next()
+                .filter(|c| matches!(c, '"' | '\'' | '`'))?;
             rest[1..].split_once(quote).map(|(name, _)| name.to_owned())
         })
         .collect()
@@ -262,15 +335,18 @@ fn references(source: &str) -> Vec<String> {
 /// Where a variable first stands inside `{{ }}` or `{% %}`.
 fn find_variable(template: &str, source: &str, variable: &str) -> Option<TemplatePlace> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
-    let start = source.match_indices(variable).map(|(at, _)| at).find(|&at| {
-        let before = &source[..at];
-        let inside = before.rfind("{{").max(before.rfind("{%"));
-        let outside = before.rfind("}}").max(before.rfind("%}"));
-        inside.is_some()
-            && inside > outside
-            && !before.ends_with(|c: char| word(c) || c == '.')
-            && !source[at + variable.len()..].starts_with(word)
-    })?;
+    let start = source
+        .match_indices(variable)
+        .map(|(at, _)| at)
+        .find(|&at| {
+            let before = &source[..at];
+            let inside = before.rfind("{{").max(before.rfind("{%"));
+            let outside = before.rfind("}}").max(before.rfind("%}"));
+            inside.is_some()
+                && inside > outside
+                && !before.ends_with(|c: char| word(c) || c == '.')
+                && !source[at + variable.len()..].starts_with(word)
+        })?;
     let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
     Some(TemplatePlace {
         template: template.to_owned(),
@@ -320,8 +396,18 @@ mod tests {
             ("part", "line\n  {% if typo %}x{% endif %}"),
         ]);
         let error = templates.render("top", &with_a()).unwrap_err();
-        let TemplateError::Undefined { names, place: Some(place), .. } = error else { panic!("{error:?}") };
-        assert_eq!((names, place.template.as_str()), (vec!["typo".to_owned()], "part"));
+        let TemplateError::Undefined {
+            names,
+            place: Some(place),
+            ..
+        } = error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            (names, place.template.as_str()),
+            (vec!["typo".to_owned()], "part")
+        );
         assert_eq!((place.line, place.column), (2, 9));
     }
 
@@ -336,10 +422,19 @@ mod tests {
         for (content, line, fragment) in cases {
             let (_keep, templates) = directory(&[("t", content)]);
             let error = templates.render("t", &with_a()).unwrap_err();
-            let TemplateError::Tera { report, place: Some(place), .. } = error else {
+            let TemplateError::Tera {
+                report,
+                place: Some(place),
+                ..
+            } = error
+            else {
                 panic!("{content}: {error:?}")
             };
-            assert_eq!((place.template.as_str(), place.line), ("t", line), "{content}");
+            assert_eq!(
+                (place.template.as_str(), place.line),
+                ("t", line),
+                "{content}"
+            );
             assert!(report.contains(fragment), "{report}");
         }
     }
@@ -349,7 +444,10 @@ mod tests {
         let (_keep, templates) = directory(&[("t", "")]);
         for name in ["", "/etc/passwd", "../t", "a/../../t", "./t"] {
             let error = templates.render(name, &with_a()).unwrap_err();
-            assert!(matches!(error, TemplateError::Outside { .. }), "{name}: {error:?}");
+            assert!(
+                matches!(error, TemplateError::Outside { .. }),
+                "{name}: {error:?}"
+            );
         }
         let error = templates.render("gone", &with_a()).unwrap_err();
         assert!(matches!(error, TemplateError::Missing { .. }), "{error:?}");
@@ -360,20 +458,39 @@ mod tests {
         let templates = Templates::at(None);
         for n in 0..TEXTS_KEPT + 5 {
             let text = format!("{n} {{{{ a.b }}}}");
-            assert_eq!(templates.render_text("run", &text, &with_a()).unwrap(), format!("{n} 1"));
+            assert_eq!(
+                templates.render_text("run", &text, &with_a()).unwrap(),
+                format!("{n} 1")
+            );
         }
-        let error = templates.render_text("run", "{{ typo }}", &with_a()).unwrap_err();
+        let error = templates
+            .render_text("run", "{{ typo }}", &with_a())
+            .unwrap_err();
         assert_eq!(error.to_string(), "undefined in \"run\": typo");
-        let error = templates.render_text("run", "{{ a.typo }}", &with_a()).unwrap_err();
-        let TemplateError::Tera { place: Some(place), .. } = error else { panic!("{error:?}") };
+        let error = templates
+            .render_text("run", "{{ a.typo }}", &with_a())
+            .unwrap_err();
+        let TemplateError::Tera {
+            place: Some(place), ..
+        } = error
+        else {
+            panic!("{error:?}")
+        };
         assert_eq!(place.template, "run");
     }
 
     #[test]
     fn no_file_time_or_environment_from_templates() {
         let templates = Templates::at(None);
-        for text in ["{{ get_env(name='HOME') }}", "{{ now() }}", "{% include '/etc/passwd' %}"] {
-            assert!(templates.render_text("run", text, &with_a()).is_err(), "{text}");
+        for text in [
+            "{{ get_env(name='HOME') }}",
+            "{{ now() }}",
+            "{% include '/etc/passwd' %}",
+        ] {
+            assert!(
+                templates.render_text("run", text, &with_a()).is_err(),
+                "{text}"
+            );
         }
     }
 
@@ -381,7 +498,12 @@ mod tests {
     fn vars_are_templates_at_any_depth() {
         let templates = Templates::at(None);
         let vars = serde_json::json!({"x": ["{{ a.b }}", 2], "y": {"z": "<{{ a.b }}>"}});
-        let rendered = templates.render_vars(vars.as_object().unwrap(), &with_a()).unwrap();
-        assert_eq!(Value::Object(rendered), serde_json::json!({"x": ["1", 2], "y": {"z": "<1>"}}));
+        let rendered = templates
+            .render_vars(vars.as_object().unwrap(), &with_a())
+            .unwrap();
+        assert_eq!(
+            Value::Object(rendered),
+            serde_json::json!({"x": ["1", 2], "y": {"z": "<1>"}})
+        );
     }
 }
