@@ -8,6 +8,7 @@ mod error;
 mod exec;
 mod host;
 mod lab;
+pub mod notes;
 mod output;
 mod plan;
 mod progress;

@@ -5,6 +5,16 @@ use super::read::{At, Written};
 /// The longest path Linux takes (PATH_MAX), with its NUL.
 const PATH_MAX: usize = 4096;
 
+/// Files that labrig writes into every guest: its identity, keys and addresses.
+const OURS: [&str; 6] = [
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/labrig/",
+    "/etc/ssh/ssh_host_",
+    "/etc/systemd/network/10-labrig-",
+    "/root/.ssh/authorized_keys",
+];
+
 /// An absolute path of a file in a guest.
 pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
     let text = at.text("/etc/labrig.conf")?;
@@ -13,8 +23,16 @@ pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
         Some("is not absolute")
     } else if path.ends_with('/') {
         Some("is a directory, not a file")
-    } else if path.split('/').any(|part| part == ".." || part == ".") {
-        Some("holds . or .. steps")
+    } else if path[1..]
+        .split('/')
+        .any(|part| matches!(part, "" | "." | ".."))
+    {
+        Some("holds empty, . or .. steps")
+    } else if OURS
+        .iter()
+        .any(|ours| path == *ours || is_below(path, ours))
+    {
+        Some("is a file that labrig writes itself")
     } else if path.contains("{{") || path.contains("{%") {
         Some("holds braces, and templates are not rendered here")
     } else if path.chars().any(char::is_control) {
@@ -35,6 +53,11 @@ pub(super) fn guest_path(at: &At<'_>) -> Option<Written<String>> {
         value: path.to_owned(),
         spot: text.spot,
     })
+}
+
+/// Whether `ours` stands for many files, and `path` is one of them.
+fn is_below(path: &str, ours: &str) -> bool {
+    ours.ends_with(['/', '_', '-']) && path.starts_with(ours)
 }
 
 /// Permission bits, as octal text.

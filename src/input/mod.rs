@@ -133,9 +133,16 @@ fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
 
 /// Whether a file is a playbook rather than a topology: a playbook has trials.
 pub fn is_playbook(file: &Path) -> bool {
-    // Top-level keys begin their line; a file that cannot be read is taken for a topology, whose
-    // loader says why.
-    let text = std::fs::read(file).unwrap_or_default();
-    text.split(|&b| b == b'\n')
-        .any(|line| line.starts_with(b"trial:") || line.starts_with(b"topology:"))
+    let text = files::read(file)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    // A file that cannot be understood is taken for a topology, whose loader says why, unless its
+    // lines look like a playbook.
+    let Some(text) = text else { return false };
+    match tree::parse(&text).0.map(|root| root.kind) {
+        Some(tree::Kind::Map(map)) => map.get("trial").or_else(|| map.get("topology")).is_some(),
+        _ => text
+            .lines()
+            .any(|line| line.starts_with("trial:") || line.starts_with("topology:")),
+    }
 }

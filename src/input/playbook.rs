@@ -187,13 +187,16 @@ fn bind(
         .collect();
     let mut checker = Checker::new(doc, templates, sound, factors);
     let scope = Scope::new(topology);
+    let first: Vec<&Domain> = topology.domains.iter().take(1).collect();
     let mut used = vec![false; spec.factors.len()];
     let mut steps = |written: &[StepSpec], factors: &[FactorSpec]| -> Vec<Step> {
         written
             .iter()
             .filter_map(|step| {
                 let on = targets(doc, step, &known);
-                check_step(&mut checker, &scope, step, &on, factors, &mut used);
+                // Texts of a step whose domains are unknown are looked at all the same.
+                let shown = if on.is_empty() { &first[..] } else { &on[..] };
+                check_step(&mut checker, &scope, step, shown, factors, &mut used);
                 resolve_step(step, &on)
             })
             .collect()

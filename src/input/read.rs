@@ -46,6 +46,8 @@ pub(super) struct At<'a> {
 pub(super) struct Fields<'a> {
     at: At<'a>,
     map: &'a Mapping,
+    /// Whether a key was refused: then it may be the one that seems to be missing.
+    refused: bool,
 }
 
 impl Doc {
@@ -147,8 +149,10 @@ impl<'a> At<'a> {
     /// A map with these keys only.
     pub fn fields(&self, known: &[&str]) -> Option<Fields<'a>> {
         let map = self.mapping(&format!("{}: …", known.first().unwrap_or(&"key")))?;
+        let mut refused = false;
         for entry in map.entries() {
             if !known.contains(&entry.key.as_str()) {
+                refused = true;
                 let child = self.child(entry);
                 let spot = Spot {
                     path: child.path,
@@ -165,6 +169,7 @@ impl<'a> At<'a> {
         Some(Fields {
             at: self.clone(),
             map,
+            refused,
         })
     }
 
@@ -425,6 +430,7 @@ impl<'a> Fields<'a> {
             .filter(|e| keys.contains(&e.key.as_str()));
         match (found.next(), found.next()) {
             (Some(first), None) => Some((&first.key, self.at.child(first))),
+            (None, _) if self.refused => None,
             (None, _) => {
                 self.at.error(
                     "what to do is missing",

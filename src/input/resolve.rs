@@ -264,7 +264,7 @@ fn expand<'s>(
                 if *failed {
                     continue;
                 }
-                match bind(doc, &texts, vnet, group, index, vswitches) {
+                match bind(doc, &texts, spec, (vnet, group, index), vswitches) {
                     Some(vswitch) => {
                         if let Some((first, _)) = ports
                             .iter()
@@ -315,9 +315,8 @@ fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
 fn bind<'s>(
     doc: &Doc,
     texts: &Templates,
-    vnet: &VnetSpec,
-    group: &DomainSpec,
-    index: u32,
+    spec: &TopologySpec,
+    (vnet, group, index): (&VnetSpec, &DomainSpec, u32),
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Option<&'s VswitchSpec> {
     let written = &vnet.vswitch;
@@ -345,8 +344,7 @@ fn bind<'s>(
     };
     let found = vswitches.get(name.as_str()).copied();
     if found.is_none() {
-        let mut known: Vec<&str> = vswitches.keys().copied().collect();
-        known.sort_unstable();
+        let known = spec.vswitches.iter().map(|v| v.name.value.as_str());
         let message = match group.count {
             1 => format!("unknown vswitch {name:?}"),
             _ => format!("unknown vswitch {name:?} (for index {index})"),

@@ -1,7 +1,7 @@
 //! "Did you mean": the nearest of the words that would have been right.
 
-/// How many candidates are compared, so that a thousand slips among ten thousand names stay quick.
-const COMPARED: usize = 1000;
+/// How many candidates are compared, so that thousands of slips among thousands of names stay quick.
+const COMPARED: usize = 200;
 
 /// The candidate nearest to `word`, when it is near enough to be a slip.
 pub(super) fn nearest<'a>(
@@ -16,6 +16,7 @@ pub(super) fn nearest<'a>(
     candidates
         .into_iter()
         .take(COMPARED)
+        .filter(|c| c.len().abs_diff(word.len()) <= word.len() / 3 + 1)
         .map(|c| (strsim::damerau_levenshtein(&lower, &c.to_lowercase()), c))
         .filter(|(distance, c)| *distance <= (c.len().min(word.len()) / 3).max(1))
         .min_by_key(|(distance, _)| *distance)

@@ -89,29 +89,49 @@ impl<'a> Checker<'a> {
             TemplateError::Read { source, .. } => doc
                 .error(spot, format!("{error}: {source}"))
                 .hint("check the file"),
-            TemplateError::Undefined { names, place, .. } => {
-                let message = match names.as_slice() {
+            TemplateError::Undefined {
+                template,
+                names,
+                place,
+            } => {
+                let mut message = match names.as_slice() {
                     [name] => format!("undefined template variable {name:?}"),
                     _ => format!("undefined template variables {}", names.join(", ")),
                 };
+                if template.starts_with("vars.") {
+                    message.push_str(&format!(" in {template}"));
+                }
                 let known = RESERVED
                     .iter()
                     .copied()
                     .chain(self.factors.iter().map(String::as_str));
                 let first = names.first().map_or("", String::as_str);
-                let hint = match self.factors.iter().any(|factor| factor == first) {
-                    true => "factors have levels in trial steps only: setup runs once".to_owned(),
-                    false => suggest::advice(first, "templates see", known),
+                let hint = if self.factors.iter().any(|factor| factor == first) {
+                    "factors have levels in trial steps only: setup runs once".to_owned()
+                } else if RESERVED.contains(&first) {
+                    format!("{first:?} is there in template files only")
+                } else if place.as_ref().is_some_and(|place| self.follows_dash(place)) {
+                    "- subtracts: a name that holds it needs brackets, as in domains[\"a-b\"]"
+                        .to_owned()
+                } else {
+                    suggest::advice(first, "templates see", known)
                 };
                 self.at_template(spot, message, place.as_ref()).hint(hint)
             }
             TemplateError::Tera { message, place, .. } => {
-                let note = self.at_template(spot, message.clone(), place.as_ref());
-                note.hint(
-                    "templates see lab, domains, domain, vars and the factors (see README.md)",
-                )
+                let (message, hint) = split_fields(message);
+                let note = self.at_template(spot, message.to_owned(), place.as_ref());
+                Note { hint, ..note }
             }
         }
+    }
+
+    fn follows_dash(&self, place: &TemplatePlace) -> bool {
+        let files = self.templates.files();
+        let before = files
+            .get(&place.template)
+            .and_then(|file| file.content.get(..place.start));
+        before.is_some_and(|before| before.ends_with('-'))
     }
 
     /// A note at the template's own line, when it is in a file, with the place that names it.
@@ -125,6 +145,22 @@ impl<'a> Checker<'a> {
         note.at(place)
             .label(Some(self.doc.place(spot)), "rendered for this")
     }
+}
+
+/// Takes advice out of Tera's message about a missing field, which ends in the fields there are.
+fn split_fields(message: &str) -> (&str, Option<String>) {
+    let Some((message, fields)) = message.split_once(". Available fields: ") else {
+        return (message, None);
+    };
+    let name = message.split('`').nth(1).unwrap_or_default();
+    let dashed = fields
+        .split(", ")
+        .find(|f| f.starts_with(name) && f[name.len()..].starts_with('-'));
+    let hint = match dashed {
+        Some(field) => format!("- subtracts: write [\"{field}\"], with quotes and brackets"),
+        None => suggest::advice(name, "fields there", fields.split(", ")),
+    };
+    (message, Some(hint))
 }
 
 /// The place in a template file. Tera gives some places without bytes.

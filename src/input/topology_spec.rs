@@ -15,7 +15,13 @@ use crate::model::{Bytes, Digest, ImageRecipe, MacAddr, Name, Seconds, VswitchMo
 /// The only version of the topology language.
 const VERSION: u64 = 1;
 
-/// Domains that one key may stand for.
+/// Disks and vnets that a domain may have: its PCI slots hold them all, and the seed disk.
+const DEVICES_MAX: usize = 12;
+
+/// Files that labrig renders into one domain.
+const FILES_MAX: usize = 1000;
+
+/// Domains that one key may stand for, and that a lab may have.
 pub(super) const COUNT_MAX: u64 = 10_000;
 
 pub(super) struct TopologySpec {
@@ -36,7 +42,7 @@ pub(super) enum ImageSourceSpec {
         recipe: ImageRecipe,
         size: Option<Written<Bytes>>,
     },
-    Path(PathSpec),
+    Path(Box<PathSpec>),
 }
 
 pub(super) struct PathSpec {
@@ -180,7 +186,7 @@ fn image(at: &At<'_>) -> Option<ImageSourceSpec> {
                     "add kernel, or leave initrd out",
                 );
             }
-            Some(ImageSourceSpec::Path(spec))
+            Some(ImageSourceSpec::Path(Box::new(spec)))
         }
     }
 }
@@ -373,14 +379,14 @@ fn domain(name: Written<Name>, at: &At<'_>) -> Option<DomainSpec> {
         "boot_timeout",
     ])?;
     let (vcpus, memory) = split(&fields);
-    let list = |key: &str, example: &str| {
+    let list = |key: &str, example: &str, most: usize| {
         fields
             .get(key)
-            .map(|at| at.items(example))
+            .map(|at| items(&at, example, most))
             .unwrap_or_default()
     };
     let vnets = fields.need("vnets", "[{vswitch: data}]").map(|at| {
-        let items = at.items("{vswitch: data}");
+        let items = items(&at, "{vswitch: data}", DEVICES_MAX);
         if items.is_empty() && at.is_list() {
             at.error(
                 "a domain without a vnet cannot be reached",
@@ -400,12 +406,12 @@ fn domain(name: Written<Name>, at: &At<'_>) -> Option<DomainSpec> {
             .and_then(|at| at.parse("micro")),
         vcpus,
         memory,
-        disks: list("disks", "{name: data, size: 1GiB}")
+        disks: list("disks", "{name: data, size: 1GiB}", DEVICES_MAX)
             .iter()
             .filter_map(disk)
             .collect(),
         vnets: vnets.unwrap_or_default().iter().filter_map(vnet).collect(),
-        files: list("files", "{template: a.tera, to: /etc/a}")
+        files: list("files", "{template: a.tera, to: /etc/a}", FILES_MAX)
             .iter()
             .filter_map(file)
             .collect(),
@@ -414,6 +420,19 @@ fn domain(name: Written<Name>, at: &At<'_>) -> Option<DomainSpec> {
             .and_then(|at| time_span(&at, "3m"))
             .map_or(Seconds(Duration::from_secs(300)), |w| w.value),
     })
+}
+
+/// A list's items, when there are not too many.
+fn items<'a>(at: &At<'a>, example: &str, most: usize) -> Vec<At<'a>> {
+    let items = at.items(example);
+    if items.len() > most {
+        at.error(
+            format!("{} entries are too many", items.len()),
+            format!("at most {most} go here"),
+        );
+        return Vec::new();
+    }
+    items
 }
 
 /// CPUs and memory. What is wrong is noted; the stand-ins are never used then.
@@ -478,15 +497,24 @@ fn vnet(at: &At<'_>) -> Option<VnetSpec> {
             spot: text.spot,
         })
     });
-    let mac = fields
-        .get("mac")
-        .and_then(|at| at.parse("\"52:54:00:12:34:56\""));
+    let mac = fields.get("mac").and_then(|at| mac(&at));
     let vswitch = fields.need("vswitch", "data")?.text("data")?;
     let vswitch = Written {
         value: vswitch.value.to_owned(),
         spot: vswitch.spot,
     };
     Some(VnetSpec { vswitch, ip, mac })
+}
+
+fn mac(at: &At<'_>) -> Option<Written<MacAddr>> {
+    let mac: Written<MacAddr> = at.parse("\"52:54:00:12:34:56\"")?;
+    // libvirt gives fe:… to its own end of every port, and takes zeros for none (src/util/virmacaddr.c).
+    let text = mac.value.to_string();
+    if text.starts_with("fe:") || text == "00:00:00:00:00:00" {
+        at.error(format!("{text} is reserved"), "as in \"52:54:00:12:34:56\"");
+        return None;
+    }
+    Some(mac)
 }
 
 fn file(at: &At<'_>) -> Option<FileSpec> {

@@ -100,6 +100,9 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Flaw>) {
         root: None,
         flaws: Vec::new(),
     };
+    if let Some(flaw) = unprintable(text) {
+        return (None, vec![flaw]);
+    }
     let mut parser = Parser::new_from_str(text);
     let mut documents = 0;
     while let Some(next) = parser.next_event() {
@@ -128,6 +131,27 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Flaw>) {
         }
     }
     (builder.root, builder.flaws)
+}
+
+/// The first character that YAML does not allow (YAML 1.2.2, 5.1) and the parser lets through:
+/// drawn on a terminal, it could do harm.
+fn unprintable(text: &str) -> Option<Flaw> {
+    let wrong = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    let (start, c) = text.char_indices().find(|(_, c)| wrong(*c))?;
+    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let span = Span {
+        start,
+        end: start + c.len_utf8(),
+        line: text[..start].matches('\n').count() + 1,
+        column: text[line_start..start].chars().count() + 1,
+    };
+    let hint = Some("remove it, or write it as an escape between double quotes".to_owned());
+    Some(Flaw {
+        span,
+        message: format!("not valid YAML: control character {c:?}"),
+        hint,
+        other: None,
+    })
 }
 
 struct Builder<'t> {
@@ -235,19 +259,20 @@ impl Builder<'_> {
             Some(Open::Map { map, key, .. }) => match key.take() {
                 None => {
                     let span = node.span;
-                    let text = match node.kind {
+                    let (text, wrong) = match node.kind {
                         Kind::Scalar { text, plain } => {
-                            let merge = plain && text == "<<";
-                            *key = Some((text, span));
-                            merge.then_some("merge keys (<<) are not read")
+                            let merge = ("merge keys (<<) are not read", "write the keys out");
+                            let wrong = (plain && text == "<<").then_some(merge);
+                            (text, wrong)
                         }
                         Kind::List(_) | Kind::Map(_) => {
-                            *key = Some((String::new(), span));
-                            Some("a key must be a plain text")
+                            let hint = "put quotes around a text that holds {{ }}";
+                            (String::new(), Some(("a key must be a plain text", hint)))
                         }
                     };
-                    if let Some(message) = text {
-                        self.flaw(span, message, "write the keys out");
+                    *key = Some((text, span));
+                    if let Some((message, hint)) = wrong {
+                        self.flaw(span, message, hint);
                     }
                 }
                 Some((key, key_span)) => {

@@ -2,6 +2,7 @@
 
 pub mod context;
 mod domain_xml;
+mod error;
 mod identity;
 mod network_xml;
 mod seed;
@@ -10,8 +11,9 @@ mod xml;
 
 pub use context::Scope;
 pub use domain_xml::{DomainParts, domain_xml};
+pub use error::{TemplateError, TemplatePlace};
 pub use identity::Identity;
 pub use network_xml::{network_xml, reservation_xml};
 pub use seed::{Seed, seed};
-pub use template::{TemplateError, TemplateFile, TemplatePlace, Templates};
+pub use template::{TemplateFile, Templates};
 pub use xml::{TAG_NAMESPACE, Tag};
