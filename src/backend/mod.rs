@@ -1,1 +1,16 @@
-//! (being laid)
+//! The outside world for real: libvirt, SSH, the embedded host, images, the machine itself.
+//!
+//! Each part implements a trait of `ports` or answers a question of `cli`; none knows the engine.
+
+mod clock;
+pub mod embedded;
+pub mod host;
+pub mod images;
+mod lab_journal;
+pub mod libvirt;
+pub mod probe;
+pub mod ssh;
+mod tool;
+
+pub use clock::SystemClock;
+pub use lab_journal::LabJournal;

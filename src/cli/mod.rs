@@ -1,6 +1,125 @@
-//! (being laid)
+//! The command line: one file a verb, the wiring of the layers below, and the one place where
+//! errors become text and exit codes.
+
+mod bring_up;
+mod check;
+mod down;
+mod error;
+mod exec;
+mod host;
+mod lab;
+pub mod notes;
+mod output;
+mod plan;
+mod progress;
+mod signals;
+mod ssh;
+mod state;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Performance labs that anyone can declare, bring up and repeat.
+#[derive(Debug, Parser)]
+#[command(
+    name = "labrig",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Options of all verbs.
+#[derive(Debug, Clone, clap::Args)]
+struct Global {
+    /// Print JSON instead of text: one object a line for events, one document for results
+    #[arg(long, global = true)]
+    json: bool,
+    /// Where labs and images are kept [default: /var/lib/labrig for root, else ~/.local/state/labrig]
+    #[arg(
+        long,
+        global = true,
+        env = "LABRIG_STATE_DIR",
+        value_name = "DIR",
+        hide_env_values = true
+    )]
+    state_dir: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Check a topology or a playbook without touching anything
+    Check(check::CheckArgs),
+    /// Show what `up` would do, and why
+    Plan(plan::PlanArgs),
+    /// Bring a lab up, or bring a running one to what its file says
+    Up(up::UpArgs),
+    /// List labs and their domains
+    Status(status::StatusArgs),
+    /// Run a command on domains of a lab
+    Exec(exec::ExecArgs),
+    /// Open a shell on a domain with the ssh program
+    Ssh(ssh::SshArgs),
+    /// Take a lab down, with all that was made for it
+    Down(down::DownArgs),
+    /// Look at this machine
+    #[command(subcommand)]
+    Host(host::HostVerb),
+    /// The outermost process of an embedded host
+    #[command(name = "__host", hide = true)]
+    EnterHost(host::EnterArgs),
+    /// PID 1 of an embedded host
+    #[command(name = "__host-init", hide = true)]
+    HostInit(host::InitArgs),
+    /// Connect standard input and output to a port of a guest
+    #[command(name = "__dial", hide = true)]
+    Dial(ssh::DialArgs),
+}
 
 /// Runs the program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() {
+                error::Kind::Usage.exit_code()
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_env("LABRIG_LOG").unwrap_or_else(|_| "off".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let Cli { global, verb } = cli;
+    let json = global.json;
+    let result = match verb {
+        Verb::Check(args) => check::run(&global, &args),
+        Verb::Plan(args) => plan::run(&global, &args),
+        Verb::Up(args) => up::run(&global, &args),
+        Verb::Status(args) => status::run(&global, &args),
+        Verb::Exec(args) => exec::run(&global, &args),
+        Verb::Ssh(args) => ssh::run(&global, &args),
+        Verb::Down(args) => down::run(&global, &args),
+        Verb::Host(verb) => host::run(&global, &verb),
+        Verb::EnterHost(args) => host::enter(&args),
+        Verb::HostInit(args) => host::init(&args),
+        Verb::Dial(args) => ssh::dial(&global, &args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(json),
+    }
 }

@@ -1,19 +1,22 @@
-//! Carries out what was decided: runs experiments on guests, tells what happens, can be stopped.
+//! Carries out what was decided: plans and experiments. It decides nothing itself.
 //!
-//! The engine sees the outside world through `ports` only, never prints, and reports through the
-//! [`Bus`]; terminal, JSON output and archive are equal listeners.
+//! It knows the outside world by `ports` alone, never by `backend`, and never prints: what happens
+//! goes to the [`Bus`], where terminal, JSON output and archive are equal listeners.
 
+mod apply;
 mod bus;
 mod cancel;
 mod error;
 mod experiment;
 mod guest;
+mod ready;
 mod steps;
 #[cfg(test)]
 mod testing;
 mod trial;
 mod unit;
 
+pub use apply::{Applier, ApplyError};
 pub use bus::Bus;
 pub use cancel::{Cancel, Cancelled};
 pub use error::EngineError;

@@ -1,1 +1,148 @@
-//! (being laid)
+//! YAML files to checked, resolved topologies and playbooks; the only place that knows YAML.
+//!
+//! A file goes through three stages: a tree whose nodes know their places, a spec (as written),
+//! and the resolved value. Every check adds to one list of notes, so a person sees all that is
+//! wrong at once. Nothing is created here.
+
+mod addresses;
+mod files;
+mod guest_path;
+mod images;
+mod names;
+mod playbook;
+mod playbook_spec;
+mod read;
+mod resolve;
+mod source;
+mod suggest;
+mod templates;
+mod topology_spec;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use files::InputFile;
+pub use source::SourceMap;
+
+use crate::diag::Notes;
+use crate::model::{Digest, Name, Playbook, Topology};
+use crate::render::Templates;
+use read::{At, Doc};
+
+/// What a caller may decide beside the file.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The lab's name, instead of the topology's.
+    pub name: Option<Name>,
+    /// Keys of images whose files are absent, by the path of the disk (else the kernel) as
+    /// resolved: the topology's directory joined with what it says. A rerun knows them from the
+    /// archive, which keeps no disks.
+    pub image_keys: BTreeMap<PathBuf, Digest>,
+}
+
+/// A file that was read, checked and resolved.
+pub struct Loaded<T> {
+    /// What it says.
+    pub value: T,
+    /// What should be looked at all the same.
+    pub warnings: Notes,
+    /// Places of its parts, for later checks.
+    pub source: SourceMap,
+    /// All files that were read, as they were; the file itself is the first. No disks or kernels.
+    pub inputs: Vec<InputFile>,
+    /// Its templates, as they were checked.
+    pub templates: Templates,
+}
+
+/// A playbook with its topology.
+pub struct LoadedPlaybook {
+    /// The playbook.
+    pub playbook: Loaded<Playbook>,
+    /// The topology it names.
+    pub topology: Loaded<Topology>,
+}
+
+/// A topology that may lack parts, with the notes that say why.
+struct Draft {
+    topology: Topology,
+    source: SourceMap,
+    inputs: Vec<InputFile>,
+    templates: Templates,
+}
+
+/// Loads a topology.
+///
+/// # Errors
+/// All notes about it, when one of them is an error.
+pub fn load_topology(file: &Path, options: &Options) -> Result<Loaded<Topology>, Notes> {
+    let (draft, notes) = draft_topology(file, options);
+    finish(draft, notes)
+}
+
+/// Loads a playbook and the topology it names.
+///
+/// # Errors
+/// All notes about both, when one of them is an error.
+pub fn load_playbook(file: &Path, options: &Options) -> Result<LoadedPlaybook, Notes> {
+    playbook::load(file, options)
+}
+
+fn finish(draft: Option<Draft>, notes: Notes) -> Result<Loaded<Topology>, Notes> {
+    match draft {
+        Some(draft) if !notes.has_errors() => Ok(Loaded {
+            value: draft.topology,
+            warnings: notes,
+            source: draft.source,
+            inputs: draft.inputs,
+            templates: draft.templates,
+        }),
+        _ => Err(notes),
+    }
+}
+
+fn draft_topology(file: &Path, options: &Options) -> (Option<Draft>, Notes) {
+    let doc = Doc::new(file);
+    let draft = read_topology(&doc, options);
+    (draft, doc.into_notes().sorted())
+}
+
+fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
+    let (input, root) = files::read_tree(doc)?;
+    let spec = topology_spec::TopologySpec::read(&At::top(doc, &root))?;
+    let topology = resolve::resolve(doc, &spec, options)?;
+    let templates = Templates::beside(&doc.file);
+    templates::check_topology(doc, &spec, &topology, &templates);
+    let mut inputs = vec![input];
+    inputs.extend(template_inputs(&templates));
+    Some(Draft {
+        topology,
+        source: SourceMap::new(doc.file.clone(), root),
+        inputs,
+        templates,
+    })
+}
+
+fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
+    let files = templates.files().into_values();
+    files.map(|file| InputFile {
+        path: file.path,
+        content: file.content.into_bytes(),
+    })
+}
+
+/// Whether a file is a playbook rather than a topology: a playbook has trials.
+pub fn is_playbook(file: &Path) -> bool {
+    let text = files::read(file)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
+    // A file that cannot be understood is taken for a topology, whose loader says why, unless its
+    // lines look like a playbook.
+    let Some(text) = text else { return false };
+    match tree::parse(&text).0.map(|root| root.kind) {
+        Some(tree::Kind::Map(map)) => map.get("trial").or_else(|| map.get("topology")).is_some(),
+        _ => text
+            .lines()
+            .any(|line| line.starts_with("trial:") || line.starts_with("topology:")),
+    }
+}

@@ -6,11 +6,13 @@
 mod digest;
 mod event;
 mod host;
+mod lab_paths;
 mod mac;
 mod metric;
 mod name;
 mod observed;
 mod playbook;
+mod secret;
 mod topology;
 mod trial;
 mod units;
@@ -18,13 +20,15 @@ mod units;
 pub use digest::{Digest, Digester, ParseDigestError};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
+pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
-pub use observed::{DomainStats, Observed, ObservedDomain, ObservedNetwork};
+pub use observed::{DomainStats, Observed, ObservedDomain, ObservedNetwork, Reservation};
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
+pub use secret::LabSecret;
 pub use topology::{
     Disk, Domain, GuestFile, Image, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
     VswitchMode,

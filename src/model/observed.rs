@@ -1,11 +1,13 @@
 //! What a host shows of a lab: the other half of what a plan is made from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Digest};
+use super::{Bytes, Digest, MacAddr, Name};
 
 /// Everything of one lab that exists on its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,19 @@ pub struct ObservedNetwork {
     pub definition: Option<Digest>,
     /// Whether its bridge is up.
     pub active: bool,
+    /// Addresses its DHCP keeps for vnets.
+    pub reservations: BTreeSet<Reservation>,
+}
+
+/// An address that a network's DHCP keeps for a vnet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The vnet's MAC address.
+    pub mac: MacAddr,
+    /// The domain's name.
+    pub domain: Name,
+    /// The address.
+    pub ip: Ipv4Addr,
 }
 
 /// A libvirt domain of the lab.
@@ -36,6 +51,8 @@ pub struct ObservedDomain {
     pub definition: Option<Digest>,
     /// Whether it runs.
     pub active: bool,
+    /// Whether labrig saw it ready since it was started.
+    pub ready: bool,
 }
 
 /// A domain as its hypervisor lists it.
@@ -49,4 +66,6 @@ pub struct DomainStats {
     pub memory: Bytes,
     /// CPU time used since start, in nanoseconds, all vCPUs and the emulator.
     pub cpu_time_ns: u64,
+    /// When labrig started it, if it runs.
+    pub started: Option<Timestamp>,
 }

@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Bytes, Digest, MacAddr, Name, Seconds};
+use super::{Bytes, Digest, Digester, MacAddr, Name, Seconds};
 
 /// What a lab is. Serialised, it is what locks and archives hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,5 +178,63 @@ impl Domain {
     /// The address labrig reaches it at: that of its first vnet.
     pub fn address(&self) -> Option<Ipv4Addr> {
         self.vnets.first().map(|v| v.ip)
+    }
+}
+
+impl Image {
+    /// The key of an image made of files: from the digests of those that there are.
+    pub fn path_key(disk: Option<Digest>, kernel: Option<Digest>, initrd: Option<Digest>) -> Digest {
+        [disk, kernel, initrd]
+            .iter()
+            .fold(Digester::default(), |digester, part| match part {
+                Some(digest) => digester.field(digest.bytes()),
+                None => digester.field(""),
+            })
+            .finish()
+    }
+}
+
+impl ImageRecipe {
+    /// The key of an image built from this recipe. The store adds which builder built it.
+    pub fn key(&self) -> Digest {
+        match self {
+            Self::Debian { suite, packages, size } => packages
+                .iter()
+                .fold(
+                    Digester::default().field("debian").field(suite).field(size.0.to_be_bytes()),
+                    Digester::field,
+                )
+                .finish(),
+            Self::Micro { suite } => Digester::default().field("micro").field(suite).finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_tell_recipes_apart() {
+        let debian = |suite: &str, packages: &[&str], size| ImageRecipe::Debian {
+            suite: suite.to_owned(),
+            packages: packages.iter().map(|p| (*p).to_owned()).collect(),
+            size: Bytes::mib(size),
+        };
+        let recipes = [
+            debian("bookworm", &["a", "b"], 1),
+            debian("bookworm", &["ab"], 1),
+            debian("bookworm", &["a", "b"], 2),
+            debian("trixie", &["a", "b"], 1),
+            ImageRecipe::Micro { suite: "bookworm".to_owned() },
+        ];
+        let keys: std::collections::BTreeSet<_> = recipes.iter().map(ImageRecipe::key).collect();
+        assert_eq!(keys.len(), recipes.len());
+    }
+
+    #[test]
+    fn a_file_counts_in_its_own_role() {
+        let digest = Some(Digest::of("x"));
+        assert_ne!(Image::path_key(digest, None, None), Image::path_key(None, digest, None));
     }
 }

@@ -1,6 +1,7 @@
 //! Trials and what came of them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,17 @@ impl Trial {
             .iter()
             .find(|(name, _)| *name == factor.name)
             .map(|(_, level)| level)
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Guest => "guest",
+            Self::Tool => "tool",
+            Self::Timeout => "timeout",
+            Self::Output => "output",
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::PortError;
-use crate::model::{Bytes, Digest, DomainStats, Observed};
+use super::{ImageFiles, PortError};
+use crate::model::{Bytes, DomainStats, Name, Observed, Reservation};
 
 /// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
 ///
@@ -12,14 +12,25 @@ pub trait Hypervisor: Send + Sync {
     /// What exists of the lab: domains and networks by the lab's tag, files by their place.
     fn observe(&self) -> Result<Observed, PortError>;
 
-    /// Defines a network; `definition` is the digest that [`Self::observe`] gives back.
-    fn define_network(&self, name: &str, xml: &str, definition: Digest) -> Result<(), PortError>;
+    /// Defines a network. The XML carries the lab's tag with the definition's digest.
+    fn define_network(&self, name: &str, xml: &str) -> Result<(), PortError>;
 
     /// Starts a network.
     fn start_network(&self, name: &str) -> Result<(), PortError>;
 
+    /// Adds an address to a network's DHCP, or takes it away, while it runs and for later.
+    fn reserve(
+        &self,
+        network: &str,
+        reservation: &Reservation,
+        wanted: bool,
+    ) -> Result<(), PortError>;
+
     /// Stops and undefines a network.
     fn remove_network(&self, name: &str) -> Result<(), PortError>;
+
+    /// Makes `link` lead to the directory of an image of the store.
+    fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError>;
 
     /// Makes an empty qcow2 disk, or an overlay on `backing`. `size` none: as large as `backing`.
     fn create_disk(
@@ -38,8 +49,11 @@ pub trait Hypervisor: Send + Sync {
     /// Defines a domain. The XML carries the lab's tag with the definition's digest.
     fn define_domain(&self, name: &str, xml: &str) -> Result<(), PortError>;
 
-    /// Starts a domain.
+    /// Starts a domain; it counts as not ready from then on.
     fn start_domain(&self, name: &str) -> Result<(), PortError>;
+
+    /// Remembers that a domain was seen ready.
+    fn mark_ready(&self, name: &str) -> Result<(), PortError>;
 
     /// Ends a domain at once.
     fn stop_domain(&self, name: &str) -> Result<(), PortError>;
@@ -50,6 +64,6 @@ pub trait Hypervisor: Send + Sync {
     /// How a domain is doing.
     fn domain_stats(&self, name: &str) -> Result<DomainStats, PortError>;
 
-    /// The last `lines` lines of a domain's console.
-    fn console_tail(&self, domain: &str, lines: usize) -> Result<Vec<String>, PortError>;
+    /// The last `lines` lines of a domain's console, without control characters.
+    fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError>;
 }

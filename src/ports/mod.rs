@@ -6,6 +6,7 @@ mod clock;
 mod error;
 mod hypervisor;
 mod images;
+mod journal;
 mod remote;
 
 pub use attempts::{Attempt, Attempts};
@@ -13,4 +14,5 @@ pub use clock::Clock;
 pub use error::{ErrorKind, PortError};
 pub use hypervisor::Hypervisor;
 pub use images::{ImageFiles, ImageStore, Package};
+pub use journal::Journal;
 pub use remote::{Exit, Output, Remote, Target};

@@ -33,7 +33,8 @@ pub struct Output {
 
 /// SSH to guests. One call is one command; a call never repeats a command by itself.
 pub trait Remote: Send + Sync {
-    /// Whether the SSH port answers with a banner; never blocks for longer than `timeout`.
+    /// Whether the SSH port answers with a banner. `timeout` bounds the connecting; a server that
+    /// took the connection is given seconds more, since asking anew would only cost it more.
     fn banner(&self, target: &Target, timeout: Duration) -> Result<(), PortError>;
 
     /// Runs a shell command, feeds it `stdin`, and keeps what it prints.

@@ -1,1 +1,24 @@
-//! (being laid)
+//! What people and programs get to read: every report is a plain value that is drawn as text and
+//! serialises as JSON. Nothing is printed here, and nothing is computed that another module could
+//! want.
+
+mod comparison;
+mod differences;
+mod number;
+mod result_table;
+mod run_report;
+mod runs;
+mod table;
+
+pub use comparison::comparison_text;
+pub use differences::differences_text;
+pub use number::number;
+pub use result_table::{CellRow, FailedAttempt, MetricCell, ResultTable};
+pub use run_report::RunReport;
+pub use runs::runs_text;
+
+/// A report as a JSON value.
+pub fn json(report: &impl serde::Serialize) -> serde_json::Value {
+    // Only maps with keys that are no text can fail, and no report has one.
+    serde_json::json!(report)
+}

@@ -1,0 +1,135 @@
+//! How long `check` takes for generated topologies, and how much memory: each size in a fresh
+//! process, against a plain YAML parse by Python's C loader where that is installed.
+//!
+//! `cargo bench --bench check_plan [-- DOMAINS…]`
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use labrig::input::{self, Options};
+
+/// Argument that makes this program measure one file and print a line.
+const MEASURE: &str = "--measure";
+
+/// Domains on one subnet.
+const PER_VSWITCH: usize = 200;
+
+/// Runs of each size; the best counts, since only noise makes one slower.
+const RUNS: usize = 5;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.as_slice() {
+        [flag, file] if flag == MEASURE => measure(Path::new(file)),
+        _ => compare(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures all sizes.
+fn compare(args: &[String]) -> Result<(), Box<dyn Error>> {
+    let mut sizes: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![1_000, 10_000];
+    }
+    let directory = tempfile::tempdir()?;
+    println!(
+        "{:>8}  {:>10}  {:>9}  {:>12}",
+        "domains", "check, ms", "peak, MiB", "Python, ms"
+    );
+    for size in sizes {
+        let file = directory.path().join("topology.yaml");
+        std::fs::create_dir_all(directory.path().join("templates"))?;
+        std::fs::write(directory.path().join("templates/a.tera"), TEMPLATE)?;
+        std::fs::write(&file, topology(size)?)?;
+        let (mut best, mut peak) = (f64::INFINITY, 0.0_f64);
+        for _ in 0..RUNS {
+            let output = Command::new(std::env::current_exe()?)
+                .arg(MEASURE)
+                .arg(&file)
+                .output()?;
+            let text = String::from_utf8(output.stdout)?;
+            let (millis, mib) = text
+                .trim()
+                .split_once(' ')
+                .ok_or("the measuring process failed")?;
+            best = best.min(millis.parse()?);
+            peak = peak.max(mib.parse()?);
+        }
+        let python = python(&file).map_or("-".to_owned(), |millis| format!("{millis:.0}"));
+        println!("{size:>8}  {best:>10.1}  {peak:>9.1}  {python:>12}");
+    }
+    Ok(())
+}
+
+/// Checks and resolves a file, then prints milliseconds and peak MiB of this process.
+fn measure(file: &Path) -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    let loaded = input::load_topology(file, &Options::default())?;
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .ok_or("no VmHWM")?;
+    let kib: f64 = peak.trim().trim_end_matches(" kB").parse()?;
+    std::hint::black_box(loaded.value.domains.len());
+    println!("{millis} {}", kib / 1024.0);
+    Ok(())
+}
+
+/// What Python's C loader needs just to parse the file.
+fn python(file: &Path) -> Option<f64> {
+    let script = "import sys, time, yaml\nstart = time.perf_counter()\n\
+        yaml.load(open(sys.argv[1]), yaml.CLoader)\nprint((time.perf_counter() - start) * 1e3)";
+    let output = Command::new("python3")
+        .arg("-c")
+        .arg(script)
+        .arg(file)
+        .output()
+        .ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}
+
+const TEMPLATE: &str = "name = {{ domain.name }}\nchildren = {{ vars.children }}\n";
+
+/// A topology of `size` domains, each written out, with two vnets, a disk and a file.
+fn topology(size: usize) -> Result<String, std::fmt::Error> {
+    let mut text =
+        "version: 1\nname: large\nimages:\n  micro: {build: {micro: {}}}\nvswitches:\n".to_owned();
+    for i in 0..size.div_ceil(PER_VSWITCH) {
+        writeln!(
+            text,
+            "  front{i}: {{subnet: 10.{}.{}.0/24}}",
+            i / 256,
+            i % 256
+        )?;
+        writeln!(
+            text,
+            "  back{i}: {{subnet: 172.{}.{}.0/24, mtu: 9000}}",
+            16 + i / 256,
+            i % 256
+        )?;
+    }
+    text.push_str("domains:\n");
+    for i in 0..size {
+        let vswitch = i / PER_VSWITCH;
+        writeln!(
+            text,
+            "  d{i}:\n    image: micro\n    split: {{cpus: 1, memory: 160MiB}}\n    \
+             disks: [{{name: data, size: 1GiB}}]\n    \
+             vnets:\n      - {{vswitch: front{vswitch}}}\n      - {{vswitch: back{vswitch}}}\n    \
+             files:\n      - {{template: a.tera, to: /etc/a, vars: {{children: 650}}}}"
+        )?;
+    }
+    Ok(text)
+}

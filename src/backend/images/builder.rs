@@ -1,0 +1,112 @@
+//! What makes an image from a recipe.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::micro;
+use crate::backend::tool::ToolError;
+use crate::model::{Bytes, Digest, Digester, ImageRecipe};
+use crate::ports::{ErrorKind, Package, PortError};
+
+/// What was built, in the directory it was built in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Built {
+    /// qcow2 disk.
+    pub disk: Option<PathBuf>,
+    /// Kernel.
+    pub kernel: Option<PathBuf>,
+    /// Initial RAM disk.
+    pub initrd: Option<PathBuf>,
+    /// Packages in it, sorted.
+    pub packages: Vec<Package>,
+}
+
+/// Why an image could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A program failed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// A file failed, or a part is missing from the packages.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<BuildError> for PortError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Tool(error) => error.into(),
+            BuildError::Io(error) => Self::new(ErrorKind::Fatal, "put the image together").because(error),
+        }
+    }
+}
+
+/// A maker of images.
+pub trait Builder: Send + Sync {
+    /// Changes whenever the maker may make something else of the same recipe.
+    fn fingerprint(&self) -> Digest;
+
+    /// Free disk space that a build takes.
+    fn space(&self, recipe: &ImageRecipe) -> Bytes;
+
+    /// Builds into an empty directory.
+    ///
+    /// # Errors
+    /// When a program or a file fails.
+    fn build(
+        &self,
+        recipe: &ImageRecipe,
+        directory: &Path,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<Built, BuildError>;
+
+    /// Removes a build directory, whatever state it is in; one that is not there is removed.
+    ///
+    /// # Errors
+    /// When something stays.
+    fn discard(&self, directory: &Path) -> Result<(), BuildError>;
+}
+
+/// The maker of Debian and micro images.
+pub struct DebianBuilder;
+
+impl Builder for DebianBuilder {
+    fn fingerprint(&self) -> Digest {
+        // The source itself is the version: nobody has to remember to raise a number.
+        let mut digester = Digester::default()
+            .field(include_str!("micro.rs"))
+            .field(include_str!("modules.rs"))
+            .field(include_str!("cpio.rs"))
+            .field(include_str!("packages.rs"));
+        for (path, mode, content) in micro::ASSETS {
+            digester = digester.field(path).field(mode.to_be_bytes()).field(content);
+        }
+        digester.finish()
+    }
+
+    fn space(&self, recipe: &ImageRecipe) -> Bytes {
+        match recipe {
+            ImageRecipe::Micro { .. } => Bytes::mib(512),
+            ImageRecipe::Debian { .. } => Bytes::mib(4096),
+        }
+    }
+
+    fn build(
+        &self,
+        recipe: &ImageRecipe,
+        directory: &Path,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<Built, BuildError> {
+        match recipe {
+            ImageRecipe::Micro { suite } => micro::build(suite, directory, progress),
+            ImageRecipe::Debian { .. } => Err(io::Error::other("being laid").into()),
+        }
+    }
+
+    fn discard(&self, directory: &Path) -> Result<(), BuildError> {
+        match fs_err::remove_dir_all(directory) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e.into()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Runs mmdebstrap: packages by name to a root filesystem in a tar archive.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::unistd::Uid;
+
+use super::apt::Sources;
+use crate::backend::tool::{Tool, ToolError};
+use crate::ports::Package;
+
+/// Modification time of what is built, so that it does not depend on the day: 2023-11-14.
+pub const EPOCH: &str = "1700000000";
+/// Longest time for one root filesystem; slow mirrors are the reason.
+const LIMIT: Duration = Duration::from_secs(45 * 60);
+
+/// A root filesystem to make.
+pub struct Bootstrap<'a> {
+    /// Release, as in `bookworm`.
+    pub suite: &'a str,
+    /// mmdebstrap's variant.
+    pub variant: &'a str,
+    /// Packages to put in.
+    pub packages: Vec<&'a str>,
+    /// Further arguments.
+    pub arguments: Vec<String>,
+}
+
+impl Bootstrap<'_> {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// When mmdebstrap fails: no network, an unknown package, no subordinate user ids.
+    pub fn run(&self, tar: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), ToolError> {
+        let sources = Sources::of_host(self.suite);
+        let mode = if Uid::effective().is_root() { "root" } else { "unshare" };
+        Tool::new("mmdebstrap")
+            .env("SOURCE_DATE_EPOCH", EPOCH)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .arg(format!("--mode={mode}"))
+            .arg(format!("--variant={}", self.variant))
+            .arg("--architectures=amd64")
+            .arg(format!("--include={}", self.packages.join(",")))
+            .args(sources.options())
+            .args(&self.arguments)
+            .arg(self.suite)
+            .arg(tar)
+            .args(sources.mirrors())
+            .limit(LIMIT)
+            .run_heard(&|line| {
+                if let Some(step) = line.strip_prefix("I: ") {
+                    progress(step.trim_end_matches("..."));
+                }
+            })
+            .map(drop)
+    }
+}
+
+/// Reads package names and versions from names of package files, `NAME_VERSION_ARCH.deb`.
+pub fn from_file_names(list: &str) -> Vec<Package> {
+    let mut packages: Vec<_> = list
+        .lines()
+        .filter_map(|line| {
+            let mut parts = line.strip_suffix(".deb")?.split('_');
+            let (name, version) = (parts.next()?, parts.next()?);
+            // The colon of an epoch is written as %3a in file names.
+            Some(Package { name: name.to_owned(), version: version.replace("%3a", ":") })
+        })
+        .collect();
+    packages.sort();
+    packages
+}
+
+/// Reads the installed packages from dpkg's status file.
+pub fn from_status(status: &str) -> Vec<Package> {
+    let field = |stanza: &str, name: &str| {
+        stanza.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
+    };
+    let mut packages: Vec<_> = status
+        .split("\n\n")
+        .filter(|stanza| field(stanza, "Status").is_some_and(|s| s.ends_with(" installed")))
+        .filter_map(|stanza| Some(Package { name: field(stanza, "Package")?, version: field(stanza, "Version")? }))
+        .collect();
+    packages.sort();
+    packages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, version: &str) -> Package {
+        Package { name: name.to_owned(), version: version.to_owned() }
+    }
+
+    #[test]
+    fn reads_names_of_package_files() {
+        let list = "passwd_1%3a4.13_amd64.deb\npartial\nadduser_3.134_all.deb\n";
+        assert_eq!(from_file_names(list), [package("adduser", "3.134"), package("passwd", "1:4.13")]);
+    }
+
+    #[test]
+    fn reads_installed_packages_only() {
+        let status = "Package: b\nStatus: install ok installed\nVersion: 1:2-3\nDescription: x\n Version: 9\n\n\
+                      Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n\
+                      Package: a\nStatus: install ok installed\nVersion: 4\n";
+        assert_eq!(from_status(status), [package("a", "4"), package("b", "1:2-3")]);
+    }
+}

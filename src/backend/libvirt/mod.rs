@@ -1,0 +1,10 @@
+//! libvirt, through the `virt` crate: the only place that knows it.
+
+mod connection;
+mod error;
+mod hypervisor;
+mod snapshot;
+
+pub use connection::Connection;
+pub use error::LibvirtError;
+pub use hypervisor::Libvirt;

@@ -1,0 +1,87 @@
+//! What can go wrong on the way to a guest.
+
+use std::time::Duration;
+
+use crate::model::Name;
+use crate::ports::{ErrorKind, PortError};
+
+/// Why a guest could not be talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum SshError {
+    /// No connection came about.
+    #[error("connect to {domain}")]
+    Connect {
+        /// The domain.
+        domain: Name,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its SSH server does not show the key that labrig gave it.
+    #[error("trust {domain}: its SSH server shows another host key than the one labrig gave it")]
+    HostKey {
+        /// The domain.
+        domain: Name,
+    },
+    /// A step of the protocol failed.
+    #[error("{what} on {domain}")]
+    Protocol {
+        /// The domain.
+        domain: Name,
+        /// Which step.
+        what: &'static str,
+        /// Why.
+        source: ssh2::Error,
+    },
+    /// The connection broke while a command ran.
+    #[error("hear from {domain}: the connection broke while a command ran")]
+    Broken {
+        /// The domain.
+        domain: Name,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A command did not end in time.
+    #[error("hear from {domain} within {:.1}s", deadline.as_secs_f64())]
+    Deadline {
+        /// The domain.
+        domain: Name,
+        /// How long.
+        deadline: Duration,
+    },
+    /// What the command printed could not be kept here.
+    #[error("keep the output of a command on {domain}")]
+    Sink {
+        /// The domain.
+        domain: Name,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl From<SshError> for PortError {
+    fn from(error: SshError) -> Self {
+        let kind = match &error {
+            SshError::Connect { .. } => ErrorKind::NotYet,
+            SshError::HostKey { .. } | SshError::Sink { .. } => ErrorKind::Fatal,
+            SshError::Protocol { .. } | SshError::Broken { .. } => ErrorKind::Connection,
+            SshError::Deadline { .. } => ErrorKind::Timeout,
+        };
+        let hint = matches!(error, SshError::HostKey { .. }).then(|| {
+            "another machine answers at this address, or the guest did not take its seed".to_owned()
+        });
+        let what = error.to_string();
+        let source: Option<Box<dyn std::error::Error + Send + Sync>> = match error {
+            SshError::Connect { source, .. }
+            | SshError::Broken { source, .. }
+            | SshError::Sink { source, .. } => Some(source.into()),
+            SshError::Protocol { source, .. } => Some(source.into()),
+            SshError::HostKey { .. } | SshError::Deadline { .. } => None,
+        };
+        Self {
+            kind,
+            what,
+            hint,
+            source,
+        }
+    }
+}

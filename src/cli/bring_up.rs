@@ -1,0 +1,263 @@
+//! From a checked topology to a lab that is up: what `up`, `run` and `rerun` share.
+
+use std::sync::Arc;
+
+use super::error::{Failure, Kind, Result};
+use super::lab::{self, HostKind, OpenLab, Record, linked_images};
+use super::state::State;
+use crate::backend::images::Store;
+use crate::backend::{LabJournal, host, probe};
+use crate::diag::Notes;
+use crate::engine::{Applier, Bus, Cancel};
+use crate::input::Loaded;
+use crate::model::{
+    Acceleration, Domain, Event, EventLevel, HostFacts, LabSecret, Observed, Topology,
+};
+use crate::plan::{self, ActionKind, Desired, GuestFiles, Plan};
+use crate::ports::{Hypervisor, ImageStore};
+use crate::render::Scope;
+
+/// A topology on its way to its host.
+pub(super) struct BringUp<'a> {
+    pub state: &'a State,
+    pub loaded: &'a Loaded<Topology>,
+    /// Host that was asked for; none: where the lab is, else an embedded one.
+    pub host: Option<HostKind>,
+}
+
+/// What a plan was made of, and the plan.
+pub(super) struct Planned {
+    pub record: Record,
+    pub facts: HostFacts,
+    pub plan: Plan,
+}
+
+impl BringUp<'_> {
+    fn topology(&self) -> &Topology {
+        &self.loaded.value
+    }
+
+    /// Plans without making anything: the dry run, and the check that comes before `up` makes
+    /// anything.
+    ///
+    /// # Errors
+    /// Notes about what the host lacks.
+    pub(super) fn plan(&self) -> Result<Planned> {
+        let paths = self.state.lab(&self.topology().lab.name);
+        let record = self.record()?;
+        let secret = if paths.secret().exists() {
+            lab::secret(&paths)?
+        } else {
+            lab::fresh_secret()?
+        };
+        let observed = self.observe_if_up(&record)?;
+        let facts = host::facts(record.acceleration.unwrap_or(Acceleration::Emulation), None)?;
+        let plan = self.plan_on(&record, &secret, &observed, &facts)?;
+        Ok(Planned {
+            record,
+            facts,
+            plan,
+        })
+    }
+
+    /// Brings the lab up. The caller holds its lock.
+    pub(super) async fn run(&self, bus: &Bus, cancel: &Cancel) -> Result<OpenLab> {
+        let paths = self.state.lab(&self.topology().lab.name);
+        let Planned {
+            mut record,
+            facts,
+            plan,
+        } = self.plan()?;
+        cancel
+            .check()
+            .map_err(|e| Failure::new(Kind::Interrupted, e))?;
+
+        record.write(&paths)?;
+        let store = Arc::new(Store::open(self.state.images())?);
+        self.provide_images(&plan, &store, bus, cancel).await?;
+        if record.acceleration.is_none() {
+            record.acceleration = Some(self.probe(&store, bus)?);
+            record.write(&paths)?;
+        }
+
+        let lab = OpenLab::open(self.state, record, true)?;
+        let secret = lab::secret(&paths)?;
+        let plan = self.plan_on(&lab.record, &secret, &lab.observe()?, &facts)?;
+        if plan.is_empty() {
+            bus.send(&Event::Message {
+                level: EventLevel::Info,
+                text: "nothing to do: the lab is as its file says".to_owned(),
+            });
+            return Ok(lab);
+        }
+        let applier = Applier {
+            hypervisor: Arc::clone(&lab.hypervisor) as Arc<dyn Hypervisor>,
+            images: store,
+            remote: Arc::clone(&lab.remote) as Arc<dyn crate::ports::Remote>,
+            journal: Arc::new(LabJournal::open(paths.journal())?),
+            bus: bus.clone(),
+            cancel: cancel.clone(),
+        };
+        applier.apply(plan).await?;
+        Ok(lab)
+    }
+
+    /// The lab's record with today's topology in it; a new one when the lab was never made.
+    fn record(&self) -> Result<Record> {
+        let topology = self.topology();
+        let paths = self.state.lab(&topology.lab.name);
+        let Some(mut record) = Record::read(&paths)? else {
+            let host = self.host.clone().unwrap_or(HostKind::Embedded);
+            return Ok(Record::new(host, topology.clone()));
+        };
+        if let Some(host) = self.host.as_ref().filter(|host| **host != record.host) {
+            let (name, there) = (&topology.lab.name, String::from(record.host));
+            let message = format!(
+                "bring lab {name} up on {}: it is on {there}",
+                String::from(host.clone())
+            );
+            return Err(Failure::usage(message)
+                .hint("take it down first, or give this one another name with --name"));
+        }
+        record.topology = topology.clone();
+        Ok(record)
+    }
+
+    fn observe_if_up(&self, record: &Record) -> Result<Observed> {
+        let paths = self.state.lab(&record.topology.lab.name);
+        let images = linked_images(&paths, self.topology());
+        let is_there = match &record.host {
+            HostKind::Embedded => lab::embedded_host(self.state, &paths).is_running()?,
+            HostKind::System(_) => paths.root().exists(),
+        };
+        if !is_there {
+            return Ok(Observed {
+                images,
+                ..Observed::default()
+            });
+        }
+        OpenLab::open(self.state, record.clone(), false)?.observe()
+    }
+
+    fn plan_on(
+        &self,
+        record: &Record,
+        secret: &LabSecret,
+        observed: &Observed,
+        facts: &HostFacts,
+    ) -> Result<Plan> {
+        let topology = self.topology();
+        let paths = self.state.lab(&topology.lab.name);
+        let scope = Scope::new(topology);
+        let files = |domain: &Domain| self.guest_files(&scope, domain);
+        let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
+        let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
+        let plan = plan::plan(&desired, observed);
+        let mut notes = Notes(plan::check_budget(topology, &desired, &plan, facts));
+        for note in &mut notes.0 {
+            note.place = self.loaded.source.place(&note.path);
+        }
+        if notes.has_errors() {
+            Err(notes.sorted().into())
+        } else {
+            Ok(plan)
+        }
+    }
+
+    fn guest_files(&self, scope: &Scope, domain: &Domain) -> Result<GuestFiles> {
+        let context = scope.context(Some(domain), &[]);
+        let render = |file: &crate::model::GuestFile| {
+            let text = self
+                .loaded
+                .templates
+                .render_with(&file.template, &file.vars, &context)
+                .map_err(|e| {
+                    Failure::new(
+                        Kind::Input,
+                        anyhow::Error::new(e)
+                            .context(format!("render {} for {}", file.to, domain.name)),
+                    )
+                })?;
+            Ok((file.to.clone(), file.mode, text.into_bytes()))
+        };
+        domain.files.iter().map(render).collect()
+    }
+
+    /// Images come first: whether KVM works is found out by booting one's kernel.
+    async fn provide_images(
+        &self,
+        plan: &Plan,
+        store: &Arc<Store>,
+        bus: &Bus,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let images: Vec<_> = plan
+            .actions
+            .iter()
+            .enumerate()
+            .filter_map(|(i, action)| match &action.kind {
+                ActionKind::EnsureImage { image, .. } => {
+                    Some((i, action.title(), action.reason.clone(), image.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        let mut building = tokio::task::JoinSet::new();
+        for (action, title, reason, image) in images {
+            let (store, bus, cancel) = (Arc::clone(store), bus.clone(), cancel.clone());
+            building.spawn_blocking(move || {
+                bus.send(&Event::ActionStarted {
+                    action,
+                    title,
+                    reason,
+                    domain: None,
+                });
+                let progress = |detail: &str| {
+                    bus.send(&Event::ActionProgress {
+                        action,
+                        detail: detail.to_owned(),
+                    })
+                };
+                let began = std::time::Instant::now();
+                let result = store.ensure(&image, &progress);
+                bus.send(&match &result {
+                    Ok(_) => Event::ActionDone {
+                        action,
+                        seconds: began.elapsed().as_secs_f64(),
+                    },
+                    Err(error) => Event::ActionFailed {
+                        action,
+                        error: error.to_string(),
+                    },
+                });
+                drop(cancel);
+                result
+            });
+        }
+        while let Some(built) = building.join_next().await {
+            built.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        }
+        Ok(())
+    }
+
+    fn probe(&self, store: &Store, bus: &Bus) -> Result<Acceleration> {
+        for image in self.topology().images.values() {
+            let Some(files) = store.find(image.key)? else {
+                continue;
+            };
+            if let Some(kernel) = &files.kernel {
+                let verdict =
+                    probe::acceleration(&self.state.kvm_verdict(), kernel, files.initrd.as_deref());
+                if verdict.acceleration == Acceleration::Emulation {
+                    let text = format!("guests run in emulation: {}", verdict.reason);
+                    bus.send(&Event::Message {
+                        level: EventLevel::Warning,
+                        text,
+                    });
+                }
+                return Ok(verdict.acceleration);
+            }
+        }
+        Ok(Acceleration::Emulation)
+    }
+}

@@ -1,0 +1,118 @@
+//! `labrig down`: nothing of a lab is left.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use fs_err as fs;
+
+use super::error::{Failure, Kind, Result};
+use super::lab::{HostKind, Record, embedded_host, no_such_lab};
+use super::state::State;
+use super::{Global, output};
+use crate::backend::libvirt::{Connection, Libvirt};
+use crate::model::{Lab, LabPaths, Name, Observed};
+use crate::plan::{self, ActionKind};
+use crate::ports::Hypervisor;
+
+/// Arguments of `down`.
+#[derive(Debug, clap::Args)]
+pub(super) struct DownArgs {
+    /// The lab
+    lab: Name,
+    /// Where it runs, for a lab whose record was lost
+    #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
+    host: Option<HostKind>,
+}
+
+pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
+    let state = State::of(global.state_dir.as_deref())?;
+    let _lock = state.lock(&args.lab, "down")?;
+    let paths = state.lab(&args.lab);
+    let was_there = paths.root().exists();
+    take_down(&state, &args.lab, args.host.as_ref())?;
+    if !was_there && args.host.is_none() {
+        return Err(no_such_lab(&state, &args.lab));
+    }
+    if global.json {
+        output::print_json(&serde_json::json!({ "lab": args.lab, "left": [] }))?;
+    } else {
+        output::print(format!("lab {} is down, nothing of it is left", args.lab))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes all of a lab, by what is there and not by any file of today. The caller holds its lock.
+pub(super) fn take_down(state: &State, name: &Name, host: Option<&HostKind>) -> Result<()> {
+    let paths = state.lab(name);
+    embedded_host(state, &paths).end()?;
+    // A record that cannot be read must not keep a lab alive.
+    let recorded = Record::read(&paths)
+        .ok()
+        .flatten()
+        .map(|record| record.host);
+    if let Some(HostKind::System(uri)) = host.or(recorded.as_ref()) {
+        clear_shared_host(uri, name, &paths)?;
+    }
+    remove_directory(paths.root())?;
+    Ok(())
+}
+
+/// Removes everything that carries the lab's tag from a libvirtd that others use as well.
+fn clear_shared_host(uri: &str, name: &Name, paths: &LabPaths) -> Result<()> {
+    let libvirt = Libvirt::new(
+        Connection::open(uri)?,
+        Lab { name: name.clone() },
+        paths.clone(),
+    );
+    for action in plan::removal(&libvirt.observe()?).actions {
+        match &action.kind {
+            ActionKind::StopDomain { name } => libvirt.stop_domain(name)?,
+            ActionKind::RemoveDomain { name } => libvirt.remove_domain(name)?,
+            ActionKind::RemoveNetwork { name } => libvirt.remove_network(name)?,
+            ActionKind::RemoveFile { path } => libvirt.remove_file(path)?,
+            other => debug_assert!(false, "a removal holds removals only, not {other:?}"),
+        }
+    }
+    let left = libvirt.observe()?;
+    if left == Observed::default() {
+        return Ok(());
+    }
+    let names: Vec<_> = left
+        .domains
+        .keys()
+        .chain(left.networks.keys())
+        .cloned()
+        .collect();
+    Err(Failure::new(
+        Kind::Host,
+        anyhow::anyhow!("remove all of lab {name}: {} is left", names.join(", ")),
+    ))
+}
+
+/// Removes a directory tree. An ordinary user's embedded host may have left files of the users it
+/// maps; those yield to a root of the same mapping.
+fn remove_directory(path: &Path) -> Result<()> {
+    let error = match fs::remove_dir_all(path) {
+        Ok(()) => return Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => e,
+    };
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        let mut command = Command::new("unshare");
+        command
+            .args([
+                "--user",
+                "--map-root-user",
+                "--map-auto",
+                "--",
+                "rm",
+                "-rf",
+                "--",
+            ])
+            .arg(path);
+        if command.status().is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+    }
+    Err(error.into())
+}

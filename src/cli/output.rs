@@ -1,0 +1,36 @@
+//! Results for people or for programs.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::diag::Notes;
+
+/// Draws notes on standard error.
+pub(super) fn print_notes(notes: &Notes) {
+    for note in &notes.0 {
+        eprintln!("{note}");
+    }
+}
+
+/// Prints one JSON document on standard output.
+pub(super) fn print_json(value: &impl Serialize) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)
+}
+
+/// Prints text on standard output.
+pub(super) fn print(text: impl AsRef<str>) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_ref().as_bytes())?;
+    if !text.as_ref().ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Whether standard error is a terminal that bars can be drawn on.
+pub(super) fn draws_bars() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}

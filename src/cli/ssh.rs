@@ -1,0 +1,111 @@
+//! `labrig ssh`: the ssh program on a domain, through the lab's own way to it.
+
+use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use super::Global;
+use super::error::{Failure, Kind, Result};
+use super::lab::{HostKind, OpenLab, Record, embedded_host, no_such_lab};
+use super::state::State;
+use crate::backend::ssh::Dialer;
+use crate::model::Name;
+
+/// Arguments of `ssh`.
+#[derive(Debug, clap::Args)]
+pub(super) struct SshArgs {
+    /// The lab
+    lab: Name,
+    /// The domain
+    domain: String,
+    /// A command, instead of a shell
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// Arguments of `__dial`.
+#[derive(Debug, clap::Args)]
+pub(super) struct DialArgs {
+    lab: Name,
+    address: Ipv4Addr,
+    port: u16,
+}
+
+pub(super) fn run(global: &Global, args: &SshArgs) -> Result<ExitCode> {
+    let state = State::of(global.state_dir.as_deref())?;
+    let lab = OpenLab::of_name(&state, &args.lab)?;
+    let target = lab.target(&args.domain)?;
+    let quote = |text: &str| {
+        shlex::try_quote(text)
+            .map(std::borrow::Cow::into_owned)
+            .map_err(|_| Failure::usage("quote a path with a NUL"))
+    };
+    let me = std::env::current_exe()?;
+    let proxy = format!(
+        "{} --state-dir {} __dial {} {} 22",
+        quote(&me.to_string_lossy())?,
+        quote(&state.root().to_string_lossy())?,
+        args.lab,
+        target.address
+    );
+    let files = lab.paths.ssh();
+    let mut command = Command::new("ssh");
+    command
+        .arg("-F")
+        .arg("none")
+        .arg("-i")
+        .arg(files.join("id_ed25519"))
+        .args([
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "StrictHostKeyChecking=yes",
+            "-o",
+            "GlobalKnownHostsFile=none",
+        ])
+        .arg("-o")
+        .arg(format!(
+            "UserKnownHostsFile={}",
+            files.join("known_hosts").display()
+        ))
+        // `%` is ssh's own sign for tokens.
+        .arg("-o")
+        .arg(format!("ProxyCommand={}", proxy.replace('%', "%%")))
+        .arg(format!("root@{}", target.domain))
+        .args(&args.command);
+    let error = command.exec();
+    Err(Failure::new(
+        Kind::Host,
+        anyhow::Error::new(error).context("run the ssh program"),
+    )
+    .hint("install openssh-client"))
+}
+
+/// Connects standard input and output to a guest's port: what `ssh` runs as its proxy.
+pub(super) fn dial(global: &Global, args: &DialArgs) -> Result<ExitCode> {
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    let state = State::of(global.state_dir.as_deref())?;
+    let paths = state.lab(&args.lab);
+    let record = Record::read(&paths)?.ok_or_else(|| no_such_lab(&state, &args.lab))?;
+    let dialer = match record.host {
+        HostKind::Embedded => {
+            let host = embedded_host(&state, &paths);
+            Dialer::Embedded {
+                service: host.directory().socket_service(),
+            }
+        }
+        HostKind::System(_) => Dialer::Direct,
+    };
+    let stream = dialer.connect(args.address, args.port, TIMEOUT)?;
+    let mut upstream = stream.try_clone()?;
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut upstream);
+        let _ = upstream.shutdown(std::net::Shutdown::Write);
+    });
+    // Unbuffered: what the guest says must not wait for a newline.
+    let mut stdout =
+        std::fs::File::from(std::os::fd::AsFd::as_fd(&std::io::stdout()).try_clone_to_owned()?);
+    std::io::copy(&mut &stream, &mut stdout)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,98 @@
+//! `labrig up`: a lab is as its file says.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::bring_up::BringUp;
+use super::error::{Failure, Kind, Result};
+use super::lab::HostKind;
+use super::progress::Progress;
+use super::state::State;
+use super::{Global, output, signals};
+use crate::backend::SystemClock;
+use crate::engine::{Bus, Cancel};
+use crate::input::{self, Options};
+use crate::model::Name;
+
+/// Arguments of `up` that other verbs share.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct LabArgs {
+    /// Name of the lab, instead of the topology's own
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<Name>,
+    /// Where it runs: embedded (a libvirtd of its own), qemu:///system, or a qemu+unix URI
+    /// [default: where the lab is, else embedded]
+    #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
+    pub host: Option<HostKind>,
+}
+
+/// Arguments of `up`.
+#[derive(Debug, clap::Args)]
+pub(super) struct UpArgs {
+    /// Topology file
+    topology: PathBuf,
+    #[command(flatten)]
+    lab: LabArgs,
+}
+
+pub(super) fn run(global: &Global, args: &UpArgs) -> Result<ExitCode> {
+    let options = Options {
+        name: args.lab.name.clone(),
+        ..Options::default()
+    };
+    let loaded = input::load_topology(&args.topology, &options)?;
+    output::print_notes(&loaded.warnings);
+    let state = State::of(global.state_dir.as_deref())?;
+    let name = loaded.value.lab.name.clone();
+    let bring_up = BringUp {
+        state: &state,
+        loaded: &loaded,
+        host: args.lab.host.clone(),
+    };
+    // Before the lock, which is the first thing that is made.
+    bring_up.plan()?;
+    let _lock = state.lock(&name, "up")?;
+    let lab = with_runtime(
+        global,
+        &format!("`labrig down {name}` removes what is there"),
+        async |bus, cancel| bring_up.run(bus, cancel).await,
+    )?;
+    if !global.json {
+        let count = lab.record.topology.domains.len();
+        output::print(format!(
+            "lab {name} is up: {count} {}",
+            if count == 1 { "domain" } else { "domains" }
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs something on a runtime, with its events shown and Ctrl-C heard. `left` is what a second
+/// Ctrl-C says.
+pub(super) fn with_runtime<T>(
+    global: &Global,
+    left: &str,
+    work: impl AsyncFnOnce(&Bus, &Cancel) -> Result<T>,
+) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| {
+            Failure::new(
+                Kind::Host,
+                anyhow::Error::new(e).context("start the runtime"),
+            )
+        })?;
+    let bus = Bus::new(std::sync::Arc::new(SystemClock));
+    let progress = Progress::of(global, &bus);
+    let cancel = Cancel::default();
+    let result = runtime.block_on(async {
+        signals::watch(cancel.clone(), left.to_owned());
+        work(&bus, &cancel).await
+    });
+    drop(bus);
+    progress.finish();
+    runtime.shutdown_background();
+    result
+}

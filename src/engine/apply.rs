@@ -1,0 +1,243 @@
+//! Executes a plan: every action after those it depends on, the rest side by side.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::{Bus, Cancel, ready};
+use crate::model::{Event, Name};
+use crate::plan::{Action, ActionKind, Plan};
+use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote};
+
+/// Console lines shown when a domain does not come up.
+const CONSOLE_LINES: usize = 12;
+
+/// What is needed to execute a plan.
+#[derive(Clone)]
+pub struct Applier {
+    /// The lab's hypervisor.
+    pub hypervisor: Arc<dyn Hypervisor>,
+    /// The image store.
+    pub images: Arc<dyn ImageStore>,
+    /// SSH to the lab's guests.
+    pub remote: Arc<dyn Remote>,
+    /// The lab's journal.
+    pub journal: Arc<dyn Journal>,
+    /// Hears what happens.
+    pub bus: Bus,
+    /// Ends it early.
+    pub cancel: Cancel,
+}
+
+/// When to stop: the user asked for it, or another action failed.
+#[derive(Clone)]
+pub(super) struct Halt {
+    user: Cancel,
+    failure: Cancel,
+}
+
+impl Halt {
+    pub(super) fn check(&self) -> Result<(), PortError> {
+        self.user
+            .check()
+            .and_then(|()| self.failure.check())
+            .map_err(|e| PortError::new(ErrorKind::Cancelled, e.to_string()))
+    }
+}
+
+/// Why a plan was not executed to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{title}")]
+pub struct ApplyError {
+    /// What was done when it failed.
+    pub title: String,
+    /// Why.
+    pub source: PortError,
+    /// The domain it was about.
+    pub domain: Option<Name>,
+    /// Last lines of that domain's console.
+    pub console: Vec<String>,
+}
+
+impl ApplyError {
+    /// Whether the user asked for the end.
+    pub fn is_cancelled(&self) -> bool {
+        self.source.kind == ErrorKind::Cancelled
+    }
+}
+
+impl Applier {
+    /// Executes a plan. The first failure ends it: what runs is waited for or cancelled, nothing new
+    /// is begun; what was made stays, to be mended by the next `up` or removed by `down`.
+    ///
+    /// # Errors
+    /// The first failure, in order of time.
+    pub async fn apply(&self, plan: Plan) -> Result<(), ApplyError> {
+        let began = Instant::now();
+        self.bus.send(&Event::PlanStarted {
+            actions: plan.actions.len(),
+        });
+        let actions: Arc<[Action]> = plan.actions.into();
+        let mut waiting: Vec<usize> = actions.iter().map(|action| action.after.len()).collect();
+        let mut followers = vec![Vec::new(); actions.len()];
+        for (i, action) in actions.iter().enumerate() {
+            for &before in &action.after {
+                followers[before].push(i);
+            }
+        }
+        let halt = Halt {
+            user: self.cancel.clone(),
+            failure: Cancel::default(),
+        };
+        let mut running = JoinSet::new();
+        let start = |running: &mut JoinSet<_>, i: usize| {
+            let (this, actions, halt) = (self.clone(), Arc::clone(&actions), halt.clone());
+            running.spawn_blocking(move || (i, this.execute(i, &actions[i], &halt)));
+        };
+        for i in (0..actions.len()).filter(|&i| waiting[i] == 0) {
+            start(&mut running, i);
+        }
+        let mut failure: Option<ApplyError> = None;
+        while let Some(ended) = running.join_next().await {
+            match ended {
+                Ok((i, Ok(()))) => {
+                    for &follower in &followers[i] {
+                        waiting[follower] -= 1;
+                        if waiting[follower] == 0 && halt.check().is_ok() {
+                            start(&mut running, follower);
+                        }
+                    }
+                }
+                Ok((i, Err(error))) => {
+                    halt.failure.cancel();
+                    failure.get_or_insert_with(|| self.explain(&actions[i], error));
+                }
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None if self.cancel.is_cancelled() => Err(ApplyError {
+                title: "bring the lab to its plan".to_owned(),
+                source: PortError::new(ErrorKind::Cancelled, "interrupted"),
+                domain: None,
+                console: Vec::new(),
+            }),
+            None => {
+                self.bus.send(&Event::PlanDone {
+                    seconds: began.elapsed().as_secs_f64(),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn explain(&self, action: &Action, source: PortError) -> ApplyError {
+        let waited = matches!(action.kind, ActionKind::AwaitReady { .. });
+        let console = match &action.domain {
+            Some(domain) if waited && source.kind != ErrorKind::Cancelled => self
+                .hypervisor
+                .console_tail(domain, CONSOLE_LINES)
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        ApplyError {
+            title: action.title(),
+            source,
+            domain: action.domain.clone(),
+            console,
+        }
+    }
+
+    fn execute(&self, index: usize, action: &Action, halt: &Halt) -> Result<(), PortError> {
+        halt.check()?;
+        let began = Instant::now();
+        self.bus.send(&Event::ActionStarted {
+            action: index,
+            title: action.title(),
+            reason: action.reason.clone(),
+            domain: action.domain.clone(),
+        });
+        let result = self.perform(index, action, halt);
+        self.bus.send(&match &result {
+            Ok(()) => Event::ActionDone {
+                action: index,
+                seconds: began.elapsed().as_secs_f64(),
+            },
+            Err(error) => Event::ActionFailed {
+                action: index,
+                error: chain(error),
+            },
+        });
+        result
+    }
+
+    fn perform(&self, index: usize, action: &Action, halt: &Halt) -> Result<(), PortError> {
+        use ActionKind as K;
+        let hypervisor = &self.hypervisor;
+        if !matches!(action.kind, K::AwaitReady { .. }) {
+            self.journal.intend(&action.title(), &action.reason)?;
+        }
+        match &action.kind {
+            K::EnsureImage { image, link, .. } => {
+                let progress = |detail: &str| {
+                    self.bus.send(&Event::ActionProgress {
+                        action: index,
+                        detail: detail.to_owned(),
+                    });
+                };
+                let files = self.images.ensure(image, &progress)?;
+                hypervisor.link_image(link, &files)
+            }
+            K::DefineNetwork { name, xml } => hypervisor.define_network(name, xml),
+            K::StartNetwork { name } => hypervisor.start_network(name),
+            K::Reserve {
+                network,
+                reservation,
+                wanted,
+            } => hypervisor.reserve(network, reservation, *wanted),
+            K::RemoveNetwork { name } => hypervisor.remove_network(name),
+            K::CreateDisk {
+                path,
+                backing,
+                size,
+            } => hypervisor.create_disk(path, backing.as_deref(), *size),
+            K::WriteSeed { path, seed } => hypervisor.write_seed(path, &seed.pack()),
+            K::RemoveFile { path } => hypervisor.remove_file(path),
+            K::DefineDomain { name, xml } => hypervisor.define_domain(name, xml),
+            K::StartDomain { name } => hypervisor.start_domain(name),
+            K::StopDomain { name } => hypervisor.stop_domain(name),
+            K::RemoveDomain { name } => hypervisor.remove_domain(name),
+            K::AwaitReady {
+                name,
+                address,
+                timeout,
+            } => {
+                let Some(domain) = &action.domain else {
+                    return Ok(());
+                };
+                let wait = ready::Wait {
+                    hypervisor: hypervisor.as_ref(),
+                    remote: self.remote.as_ref(),
+                    bus: &self.bus,
+                    halt,
+                    step_timeout: Duration::from(*timeout),
+                };
+                wait.until_ready(domain, name, *address)?;
+                hypervisor.mark_ready(name)
+            }
+        }
+    }
+}
+
+/// An error with all its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

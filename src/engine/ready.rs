@@ -1,0 +1,126 @@
+//! From a started domain to a ready one: ordered steps, each with its deadline.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use super::Bus;
+use super::apply::Halt;
+use crate::model::{Event, Name, Phase};
+use crate::ports::{ErrorKind, Hypervisor, PortError, Remote, Target};
+
+/// Bounds one attempt to connect: a guest that comes up while a connection is being tried is seen
+/// when it is tried again.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(20);
+/// How often libvirt is asked whether the domain still runs.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
+/// Exits with 0 when the guest has taken its seed and its boot is done; blocks in the guest, so
+/// that a slow guest is not burdened with connections.
+const READY: &str = "until test -e /run/labrig/ready; do sleep 0.1; done";
+
+/// A wait for one domain.
+pub(super) struct Wait<'a> {
+    pub hypervisor: &'a dyn Hypervisor,
+    pub remote: &'a dyn Remote,
+    pub bus: &'a Bus,
+    pub halt: &'a Halt,
+    /// Longest wait for each step.
+    pub step_timeout: Duration,
+}
+
+impl Wait<'_> {
+    /// Waits for banner, login and readiness, in this order.
+    pub(super) fn until_ready(
+        &self,
+        domain: &Name,
+        libvirt_name: &str,
+        address: Ipv4Addr,
+    ) -> Result<(), PortError> {
+        let began = Instant::now();
+        let reached = |phase| {
+            let seconds = began.elapsed().as_secs_f64();
+            self.bus.send(&Event::DomainPhase {
+                domain: domain.clone(),
+                phase,
+                seconds,
+            });
+        };
+        let target = Target {
+            domain: domain.clone(),
+            address,
+        };
+        reached(Phase::Started);
+        self.step(
+            libvirt_name,
+            &format!("reach {domain}'s SSH port at {address}"),
+            |_| self.remote.banner(&target, CONNECT_TIMEOUT),
+        )?;
+        reached(Phase::Banner);
+        self.step(libvirt_name, &format!("log in to {domain}"), |left| {
+            self.command(&target, "true", left)
+        })?;
+        reached(Phase::Login);
+        self.step(
+            libvirt_name,
+            &format!("see {domain} take its seed and end its boot"),
+            |left| self.command(&target, READY, left),
+        )?;
+        reached(Phase::Ready);
+        Ok(())
+    }
+
+    fn command(&self, target: &Target, command: &str, timeout: Duration) -> Result<(), PortError> {
+        let output = self.remote.exec(target, command, &[], timeout)?;
+        if output.exit.is_success() {
+            return Ok(());
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let message = format!(
+            "run a command on {}: it ended with {} {stderr}",
+            target.domain, output.exit.0
+        );
+        Err(PortError::new(ErrorKind::Fatal, message))
+    }
+
+    /// Tries until it works, the deadline passes, the domain dies, or the user has enough.
+    fn step(
+        &self,
+        libvirt_name: &str,
+        what: &str,
+        mut attempt: impl FnMut(Duration) -> Result<(), PortError>,
+    ) -> Result<(), PortError> {
+        let began = Instant::now();
+        let mut asked = Instant::now();
+        loop {
+            self.halt.check()?;
+            let left = self.step_timeout.saturating_sub(began.elapsed());
+            let error = match attempt(left.min(ALIVE_INTERVAL * 10)) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind == ErrorKind::Fatal => return Err(error),
+                Err(error) => error,
+            };
+            if asked.elapsed() > ALIVE_INTERVAL {
+                asked = Instant::now();
+                let stats = self.hypervisor.domain_stats(libvirt_name)?;
+                if stats.state == "shut off" || stats.state == "crashed" {
+                    return Err(PortError::new(
+                        ErrorKind::Fatal,
+                        format!("{what}: the domain is {}", stats.state),
+                    ));
+                }
+            }
+            if began.elapsed() >= self.step_timeout {
+                let seconds = self.step_timeout.as_secs_f64();
+                return Err(PortError::new(
+                    ErrorKind::Timeout,
+                    format!("{what} within {seconds}s"),
+                )
+                .because(error)
+                .hint(
+                    "`boot_timeout` of the domain sets how long each step of its boot may take",
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}

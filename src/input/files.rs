@@ -1,0 +1,122 @@
+//! Reads the files that make up an input, and keeps them as they were.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::read::Doc;
+use super::tree::{self, Node, Span};
+use crate::diag::{Note, Place};
+
+/// Largest file that is read whole.
+const LIMIT: u64 = 8 << 20;
+
+/// A file that was read, exactly as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFile {
+    /// Where it was, as the person or the file that names it said.
+    pub path: PathBuf,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// Reads a file, if it is a regular one of bearable size.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let facts = std::fs::metadata(path)?;
+    if facts.is_dir() {
+        return Err(io::Error::other("it is a directory"));
+    }
+    if !facts.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut content = Vec::new();
+    std::fs::File::open(path)?
+        .take(LIMIT + 1)
+        .read_to_end(&mut content)?;
+    if content.len() as u64 > LIMIT {
+        return Err(io::Error::other("it is over 8 MiB"));
+    }
+    Ok(content)
+}
+
+/// Reads a YAML file into a tree. What is wrong is noted; the tree is there when the file could
+/// be understood.
+pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
+    let content = match read(&doc.file) {
+        Ok(content) => content,
+        Err(e) => {
+            let message = format!("{} cannot be read: {e}", doc.file.display());
+            doc.push(Note::error("", message).hint("check the path"));
+            return None;
+        }
+    };
+    let text = match std::str::from_utf8(&content) {
+        Ok(text) => text,
+        Err(e) => {
+            let place = place_of_byte(&doc.file, &content, e.valid_up_to());
+            let note = Note::error("", "not UTF-8 text from here on").at(place);
+            doc.push(note.hint("save the file as UTF-8"));
+            return None;
+        }
+    };
+    let (root, flaws) = tree::parse(text);
+    for flaw in flaws {
+        let place = |span: Span| super::source::place(&doc.file, span);
+        let mut note = Note::error("", flaw.message).at(place(flaw.span));
+        note.hint = flaw.hint;
+        let other = flaw.other.map(|(span, text)| (place(span), text));
+        doc.push(match other {
+            Some((place, text)) => note.label(Some(place), text),
+            None => note,
+        });
+    }
+    match root {
+        Some(root) if !root.is_null() => Some((
+            InputFile {
+                path: doc.file.clone(),
+                content,
+            },
+            root,
+        )),
+        Some(_) => {
+            doc.push(empty(doc));
+            None
+        }
+        None => {
+            if !doc.has_errors() {
+                doc.push(empty(doc));
+            }
+            None
+        }
+    }
+}
+
+fn empty(doc: &Doc) -> Note {
+    let place = Place {
+        file: doc.file.clone(),
+        line: 1,
+        column: 1,
+        start: 0,
+        end: 0,
+    };
+    Note::error("", "the file is empty")
+        .at(place)
+        .hint("README.md shows a first topology and playbook")
+}
+
+fn place_of_byte(file: &Path, content: &[u8], byte: usize) -> Place {
+    let before = &content[..byte];
+    let line_start = before
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |at| at + 1);
+    Place {
+        file: file.to_owned(),
+        line: before.iter().filter(|&&b| b == b'\n').count() + 1,
+        column: String::from_utf8_lossy(&before[line_start..])
+            .chars()
+            .count()
+            + 1,
+        start: byte,
+        end: byte + 1,
+    }
+}

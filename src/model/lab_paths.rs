@@ -1,0 +1,86 @@
+//! Where a lab's files are: pure path arithmetic.
+
+use std::path::{Path, PathBuf};
+
+use super::{Digest, Name};
+
+/// The directory of one lab and the places in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabPaths {
+    root: PathBuf,
+}
+
+impl LabPaths {
+    /// The lab whose directory is `root` (absolute).
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Disks of all domains.
+    pub fn disks(&self) -> PathBuf {
+        self.root.join("disks")
+    }
+
+    /// One domain's disk. `generation` is the digest of what it was made from, so that a disk made
+    /// from something else is another file.
+    pub fn disk(&self, domain: &Name, disk: &Name, generation: Digest) -> PathBuf {
+        self.disks()
+            .join(format!("{domain}-{disk}-{}.qcow2", generation.short(8)))
+    }
+
+    /// One domain's seed disk with the given content.
+    pub fn seed(&self, domain: &Name, content: Digest) -> PathBuf {
+        self.disks()
+            .join(format!("{domain}-seed-{}.tar", content.short(8)))
+    }
+
+    /// What one domain prints on its serial console.
+    pub fn console(&self, domain: &Name) -> PathBuf {
+        self.root.join("console").join(format!("{domain}.log"))
+    }
+
+    /// Link to the directory of the image with this key in the store.
+    pub fn image(&self, key: Digest) -> PathBuf {
+        self.root.join("images").join(key.short(16))
+    }
+
+    /// There while a domain runs that labrig started; its time of change is that of the start.
+    pub fn started(&self, libvirt_name: &str) -> PathBuf {
+        self.root.join("started").join(libvirt_name)
+    }
+
+    /// There while a started domain is known to be ready.
+    pub fn ready(&self, libvirt_name: &str) -> PathBuf {
+        self.root.join("ready").join(libvirt_name)
+    }
+
+    /// What labrig did to the lab, one JSON object a line.
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal.ndjson")
+    }
+
+    /// The lab's secret, from which all its keys derive.
+    pub fn secret(&self) -> PathBuf {
+        self.root.join("secret")
+    }
+
+    /// The lab's record: its host and its resolved topology.
+    pub fn record(&self) -> PathBuf {
+        self.root.join("lab.json")
+    }
+
+    /// The embedded host.
+    pub fn host(&self) -> PathBuf {
+        self.root.join("host")
+    }
+
+    /// Files for the `ssh` program: key, known hosts, configuration.
+    pub fn ssh(&self) -> PathBuf {
+        self.root.join("ssh")
+    }
+}

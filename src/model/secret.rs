@@ -1,0 +1,32 @@
+//! The secret of a lab.
+
+use std::fmt;
+
+use super::{Digest, Digester};
+
+/// 32 random bytes from which a lab's key pairs derive; never shown, never archived.
+#[derive(Clone)]
+pub struct LabSecret([u8; 32]);
+
+impl LabSecret {
+    /// Takes random bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, to be kept in a file that only its owner reads.
+    pub const fn reveal(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// A secret for one purpose; nothing of the whole can be learned from it.
+    pub fn derive(&self, purpose: &str) -> Digest {
+        Digester::default().field(self.0).field(purpose).finish()
+    }
+}
+
+impl fmt::Debug for LabSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LabSecret(…)")
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether a host can hold what a plan starts.
+
+use std::collections::BTreeMap;
+
+use super::{ActionKind, Desired, Plan};
+use crate::diag::Note;
+use crate::model::{Bytes, HostFacts, Topology};
+
+/// What QEMU itself takes beside a guest's memory: about 60 MiB resident for a small emulated guest
+/// (measured with QEMU 7.2), rounded up.
+const OVERHEAD: Bytes = Bytes::mib(96);
+
+/// Notes about what the host lacks for the domains that `plan` starts. Memory of domains that run
+/// already, and are to be restarted, is counted as theirs again.
+pub fn check_budget(
+    topology: &Topology,
+    desired: &Desired,
+    plan: &Plan,
+    host: &HostFacts,
+) -> Vec<Note> {
+    let memory: BTreeMap<_, _> = desired
+        .domains
+        .iter()
+        .map(|d| (&d.libvirt_name, d.memory.0 + OVERHEAD.0))
+        .collect();
+    let of = |name: &String| memory.get(name).copied().unwrap_or_default();
+    let (mut needed, mut freed, mut largest) = (0_u64, 0_u64, None);
+    for action in &plan.actions {
+        match &action.kind {
+            ActionKind::StartDomain { name } => {
+                let memory = of(name);
+                needed += memory;
+                if largest.as_ref().is_none_or(|(most, _)| memory > *most) {
+                    largest = action
+                        .domain
+                        .as_ref()
+                        .map(|domain| (memory, domain.clone()));
+                }
+            }
+            ActionKind::StopDomain { name } => freed += of(name),
+            _ => {}
+        }
+    }
+    let mut notes = Vec::new();
+    let mib = |bytes: u64| bytes >> 20;
+    if needed > host.memory_free.0 + freed {
+        let path = largest
+            .and_then(|(_, name)| {
+                topology
+                    .domain(&name)
+                    .map(|domain| format!("domains.{}.split.memory", domain.group))
+            })
+            .unwrap_or_default();
+        notes.push(
+            Note::error(
+                path,
+                format!(
+                    "the host has no memory for this: {} MiB needed for what is to be started, {} MiB free",
+                    mib(needed),
+                    mib(host.memory_free.0 + freed)
+                ),
+            )
+            .hint("give the domains less memory, start fewer of them, or end what else uses the host's memory"),
+        );
+    }
+    for domain in topology
+        .domains
+        .iter()
+        .filter(|domain| domain.vcpus > host.threads)
+    {
+        let path = format!("domains.{}.split.cpus", domain.group);
+        let message = format!(
+            "domain {} has {} vcpus, the host only {} threads",
+            domain.name, domain.vcpus, host.threads
+        );
+        notes.push(
+            Note::warning(path, message)
+                .hint("its vcpus will take turns, which shows in every measurement"),
+        );
+    }
+    notes
+}

@@ -1,0 +1,271 @@
+//! A topology as the objects a host would have to show.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use crate::model::{
+    Acceleration, Bytes, Digest, Digester, Domain, Image, ImageRecipe, ImageSource, LabPaths,
+    LabSecret, Name, Reservation, Seconds, Topology,
+};
+use crate::render::{DomainParts, Seed, domain_xml, network_xml, seed};
+
+/// Rendered files of a domain: absolute path in the guest, permission bits, content.
+pub type GuestFiles = Vec<(String, u32, Vec<u8>)>;
+
+/// Everything a host is to hold of a lab, with all content decided.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// Images that a domain uses.
+    pub images: Vec<DesiredImage>,
+    /// Networks.
+    pub networks: Vec<DesiredNetwork>,
+    /// Domains, in the topology's order.
+    pub domains: Vec<DesiredDomain>,
+}
+
+/// An image and its link in the lab.
+#[derive(Debug, Clone)]
+pub struct DesiredImage {
+    /// Name in the topology.
+    pub name: Name,
+    /// The image.
+    pub image: Image,
+    /// Link to its directory in the store.
+    pub link: PathBuf,
+}
+
+/// A libvirt network.
+#[derive(Debug, Clone)]
+pub struct DesiredNetwork {
+    /// The vswitch it is.
+    pub vswitch: Name,
+    /// Its libvirt name.
+    pub name: String,
+    /// Its definition, reservations included.
+    pub xml: String,
+    /// Digest of the definition without reservations.
+    pub definition: Digest,
+    /// Addresses of all its vnets.
+    pub reservations: BTreeSet<Reservation>,
+}
+
+/// A libvirt domain with its files.
+#[derive(Debug, Clone)]
+pub struct DesiredDomain {
+    /// The domain's name.
+    pub name: Name,
+    /// Its libvirt name.
+    pub libvirt_name: String,
+    /// Its image's name.
+    pub image: Name,
+    /// libvirt names of the networks it has vnets on.
+    pub networks: BTreeSet<String>,
+    /// Its disks.
+    pub disks: Vec<DesiredDisk>,
+    /// Its seed and the file for it.
+    pub seed: (PathBuf, Seed),
+    /// Its definition.
+    pub xml: String,
+    /// Digest of the definition.
+    pub definition: Digest,
+    /// Memory it takes from the host.
+    pub memory: Bytes,
+    /// Where its SSH server listens.
+    pub address: Ipv4Addr,
+    /// Longest wait from start to ready.
+    pub boot_timeout: Seconds,
+}
+
+/// A disk file.
+#[derive(Debug, Clone)]
+pub struct DesiredDisk {
+    /// The file.
+    pub path: PathBuf,
+    /// The disk below it.
+    pub backing: Option<PathBuf>,
+    /// Virtual size; none: that of `backing`.
+    pub size: Option<Bytes>,
+}
+
+impl Desired {
+    /// Decides all objects of a topology. `files` renders a domain's files.
+    ///
+    /// # Errors
+    /// What `files` fails with.
+    pub fn of<E>(
+        topology: &Topology,
+        paths: &LabPaths,
+        acceleration: Acceleration,
+        secret: &LabSecret,
+        mut files: impl FnMut(&Domain) -> Result<GuestFiles, E>,
+    ) -> Result<Self, E> {
+        let images = topology
+            .images
+            .iter()
+            .map(|(name, image)| DesiredImage {
+                name: name.clone(),
+                image: image.clone(),
+                link: paths.image(image.key),
+            })
+            .collect();
+        let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
+        for domain in &topology.domains {
+            for vnet in &domain.vnets {
+                let reservation = Reservation {
+                    mac: vnet.mac,
+                    domain: domain.name.clone(),
+                    ip: vnet.ip,
+                };
+                reservations
+                    .entry(&vnet.vswitch)
+                    .or_default()
+                    .insert(reservation);
+            }
+        }
+        let networks = topology
+            .vswitches
+            .iter()
+            .map(|(name, vswitch)| {
+                let reservations = reservations.remove(name).unwrap_or_default();
+                let (xml, definition) = network_xml(topology, vswitch, &reservations);
+                DesiredNetwork {
+                    vswitch: name.clone(),
+                    name: vswitch.network.clone(),
+                    xml,
+                    definition,
+                    reservations,
+                }
+            })
+            .collect();
+        let domains = topology
+            .domains
+            .iter()
+            .filter_map(|domain| {
+                Some((
+                    domain,
+                    topology.images.get(&domain.image)?,
+                    domain.address()?,
+                ))
+            })
+            .map(|(domain, image, address)| {
+                let seed = seed(topology, domain, secret, files(domain)?);
+                Ok(desired_domain(
+                    topology,
+                    paths,
+                    acceleration,
+                    domain,
+                    image,
+                    address,
+                    seed,
+                ))
+            })
+            .collect::<Result<_, E>>()?;
+        Ok(Self {
+            images,
+            networks,
+            domains,
+        })
+    }
+}
+
+fn desired_domain(
+    topology: &Topology,
+    paths: &LabPaths,
+    acceleration: Acceleration,
+    domain: &Domain,
+    image: &Image,
+    address: Ipv4Addr,
+    seed: Seed,
+) -> DesiredDomain {
+    let link = paths.image(image.key);
+    let holds = Holds::of(&image.source);
+    let disks: Vec<_> = domain
+        .disks
+        .iter()
+        .enumerate()
+        .map(|(i, disk)| {
+            let backing = (i == 0 && holds.disk).then(|| link.join("disk.qcow2"));
+            let size = disk
+                .size
+                .map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
+            let generation = match backing {
+                Some(_) => Digester::default()
+                    .field(image.key.bytes())
+                    .field(size)
+                    .finish(),
+                None => Digester::default().field(size).finish(),
+            };
+            DesiredDisk {
+                path: paths.disk(&domain.name, &disk.name, generation),
+                backing,
+                size: disk.size,
+            }
+        })
+        .collect();
+    let seed_path = paths.seed(&domain.name, seed.digest());
+    let (kernel, initrd, console) = (
+        link.join("vmlinuz"),
+        link.join("initrd"),
+        paths.console(&domain.name),
+    );
+    let parts = DomainParts {
+        kernel: holds.kernel.then_some(kernel.as_path()),
+        initrd: holds.initrd.then_some(initrd.as_path()),
+        disks: disks.iter().map(|disk| disk.path.as_path()).collect(),
+        has_root: holds.disk,
+        seed: &seed_path,
+        console: &console,
+    };
+    let (xml, definition) = domain_xml(topology, domain, &parts, acceleration);
+    let networks = domain
+        .vnets
+        .iter()
+        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
+    DesiredDomain {
+        name: domain.name.clone(),
+        libvirt_name: domain.libvirt_name.clone(),
+        image: domain.image.clone(),
+        networks: networks.collect(),
+        disks,
+        seed: (seed_path, seed),
+        xml,
+        definition,
+        memory: domain.memory,
+        address,
+        boot_timeout: domain.boot_timeout,
+    }
+}
+
+/// Which files an image has.
+struct Holds {
+    disk: bool,
+    kernel: bool,
+    initrd: bool,
+}
+
+impl Holds {
+    fn of(source: &ImageSource) -> Self {
+        match source {
+            ImageSource::Build(ImageRecipe::Debian { .. }) => Self {
+                disk: true,
+                kernel: true,
+                initrd: true,
+            },
+            ImageSource::Build(ImageRecipe::Micro { .. }) => Self {
+                disk: false,
+                kernel: true,
+                initrd: true,
+            },
+            ImageSource::Path {
+                disk,
+                kernel,
+                initrd,
+            } => Self {
+                disk: disk.is_some(),
+                kernel: kernel.is_some(),
+                initrd: initrd.is_some(),
+            },
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What templates see.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tera::Context;
+
+use crate::model::{Domain, Level, Name, Topology};
+
+/// Names at the top of every context; a factor cannot take one of them.
+pub const RESERVED: [&str; 4] = ["lab", "domains", "domain", "vars"];
+
+/// What a template sees of a domain.
+#[derive(Serialize)]
+struct DomainView<'a> {
+    name: &'a str,
+    /// Position in its group, from 1.
+    index: u32,
+    /// Address of the first vnet, at which labrig reaches it too.
+    ip: Option<Ipv4Addr>,
+    /// Address by vswitch; of several vnets on one vswitch, the first.
+    ips: BTreeMap<&'a str, Ipv4Addr>,
+    vcpus: u32,
+    memory_mib: u64,
+}
+
+/// What all templates of a lab see. Made once: contexts made from it share its values.
+pub struct Scope {
+    lab: tera::Value,
+    domains: tera::Value,
+}
+
+impl Scope {
+    /// The scope of a lab.
+    pub fn new(topology: &Topology) -> Self {
+        let domains: BTreeMap<&str, DomainView<'_>> = topology
+            .domains
+            .iter()
+            .map(|d| (d.name.as_str(), DomainView::of(d)))
+            .collect();
+        Self {
+            lab: tera::Value::from_serializable(&topology.lab),
+            domains: tera::Value::from_serializable(&domains),
+        }
+    }
+
+    /// The context of one rendering: for `domain`, with the trial's factor `levels`.
+    pub fn context(&self, domain: Option<&Domain>, levels: &[(Name, Level)]) -> Context {
+        let mut context = Context::new();
+        context.insert_value("lab", self.lab.clone());
+        context.insert_value("domains", self.domains.clone());
+        if let Some(domain) = domain {
+            context.insert("domain", &DomainView::of(domain));
+        }
+        for (name, level) in levels {
+            context.insert(name.to_string(), level);
+        }
+        context
+    }
+}
+
+impl<'a> DomainView<'a> {
+    fn of(domain: &'a Domain) -> Self {
+        let mut ips = BTreeMap::new();
+        for vnet in &domain.vnets {
+            ips.entry(vnet.vswitch.as_str()).or_insert(vnet.ip);
+        }
+        Self {
+            name: &domain.name,
+            index: domain.index,
+            ip: domain.address(),
+            ips,
+            vcpus: domain.vcpus,
+            memory_mib: domain.memory.0 >> 20,
+        }
+    }
+}
+
+/// The context of one rendering, with `vars` as they are. For many renderings make one [`Scope`];
+/// [`Templates::render_with`](super::Templates::render_with) renders the texts in `vars`.
+pub fn context(
+    topology: &Topology,
+    domain: Option<&Domain>,
+    vars: &Map<String, Value>,
+    levels: &[(Name, Level)],
+) -> Context {
+    let mut context = Scope::new(topology).context(domain, levels);
+    context.insert("vars", vars);
+    context
+}

@@ -1,0 +1,193 @@
+//! libvirt domain XML of a domain.
+
+use std::path::Path;
+
+use super::xml::{Xml, empty, tagged, text};
+use crate::model::{Acceleration, Digest, Domain, Topology};
+
+/// Files a domain is put together from; all paths as the hypervisor's host sees them.
+#[derive(Debug, Clone)]
+pub struct DomainParts<'a> {
+    /// Kernel for direct boot; none: the firmware boots the first disk.
+    pub kernel: Option<&'a Path>,
+    /// Initial RAM disk for direct boot.
+    pub initrd: Option<&'a Path>,
+    /// Disks in order; the first is the root when the image has a disk.
+    pub disks: Vec<&'a Path>,
+    /// Whether the first disk is the root.
+    pub has_root: bool,
+    /// Seed disk.
+    pub seed: &'a Path,
+    /// File that takes the serial console.
+    pub console: &'a Path,
+}
+
+/// The definition of a domain with its digest.
+pub fn domain_xml(
+    topology: &Topology,
+    domain: &Domain,
+    parts: &DomainParts<'_>,
+    acceleration: Acceleration,
+) -> (String, Digest) {
+    tagged(&topology.lab, |xml, tag| {
+        let kind = match acceleration {
+            Acceleration::Kvm => "kvm",
+            Acceleration::Emulation => "qemu",
+        };
+        xml.create_element("domain")
+            .with_attribute(("type", kind))
+            .write_inner_content(|xml| {
+                text(xml, "name", &domain.libvirt_name)?;
+                text(xml, "uuid", domain.uuid.to_string())?;
+                tag.map_or(Ok(()), |tag| tag.write(xml))?;
+                xml.create_element("memory")
+                    .with_attribute(("unit", "KiB"))
+                    .write_text_content(quick_xml::events::BytesText::new(
+                        &domain.memory.kib_rounded_up().to_string(),
+                    ))?;
+                text(xml, "vcpu", domain.vcpus.to_string())?;
+                boot(xml, parts)?;
+                xml.create_element("features")
+                    .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
+                match acceleration {
+                    Acceleration::Kvm => empty(xml, "cpu", &[("mode", "host-passthrough")])?,
+                    Acceleration::Emulation => empty(xml, "cpu", &[("mode", "maximum")])?,
+                }
+                empty(xml, "clock", &[("offset", "utc")])?;
+                text(xml, "on_poweroff", "destroy")?;
+                text(xml, "on_reboot", "restart")?;
+                text(xml, "on_crash", "destroy")?;
+                xml.create_element("devices")
+                    .write_inner_content(|xml| devices(xml, domain, topology, parts))?;
+                Ok(())
+            })
+            .map(drop)
+    })
+}
+
+fn boot(xml: &mut Xml, parts: &DomainParts<'_>) -> std::io::Result<()> {
+    xml.create_element("os")
+        .write_inner_content(|xml| {
+            xml.create_element("type")
+                .with_attributes([("arch", "x86_64"), ("machine", "q35")])
+                .write_text_content(quick_xml::events::BytesText::new("hvm"))?;
+            if let Some(kernel) = parts.kernel {
+                text(xml, "kernel", kernel.to_string_lossy())?;
+                if let Some(initrd) = parts.initrd {
+                    text(xml, "initrd", initrd.to_string_lossy())?;
+                }
+                let root = if parts.has_root {
+                    "root=/dev/vda rw "
+                } else {
+                    ""
+                };
+                text(
+                    xml,
+                    "cmdline",
+                    format!("{root}console=ttyS0 quiet net.ifnames=0"),
+                )?;
+            }
+            Ok(())
+        })
+        .map(drop)
+}
+
+fn devices(
+    xml: &mut Xml,
+    domain: &Domain,
+    topology: &Topology,
+    parts: &DomainParts<'_>,
+) -> std::io::Result<()> {
+    for (i, path) in parts.disks.iter().enumerate() {
+        disk(xml, path, "qcow2", i, None)?;
+    }
+    disk(
+        xml,
+        parts.seed,
+        "raw",
+        parts.disks.len(),
+        Some("labrig-seed"),
+    )?;
+    empty(xml, "controller", &[("type", "usb"), ("model", "none")])?;
+    for vnet in &domain.vnets {
+        let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) else {
+            continue;
+        };
+        xml.create_element("interface")
+            .with_attribute(("type", "network"))
+            .write_inner_content(|xml| {
+                empty(xml, "mac", &[("address", &vnet.mac.to_string())])?;
+                empty(xml, "source", &[("network", &vswitch.network)])?;
+                empty(xml, "model", &[("type", "virtio")])
+            })?;
+    }
+    xml.create_element("serial")
+        .with_attribute(("type", "file"))
+        .write_inner_content(|xml| {
+            empty(xml, "source", &[("path", &parts.console.to_string_lossy())])?;
+            empty(xml, "target", &[("port", "0")])
+        })?;
+    xml.create_element("rng")
+        .with_attribute(("model", "virtio"))
+        .write_inner_content(|xml| {
+            xml.create_element("backend")
+                .with_attribute(("model", "random"))
+                .write_text_content(quick_xml::events::BytesText::new("/dev/urandom"))
+                .map(drop)
+        })?;
+    // A balloon would let the host take memory from a guest that is being measured.
+    empty(xml, "memballoon", &[("model", "none")])
+}
+
+/// The `index`-th virtio disk; with a serial it is read-only.
+fn disk(
+    xml: &mut Xml,
+    path: &Path,
+    format: &str,
+    index: usize,
+    serial: Option<&str>,
+) -> std::io::Result<()> {
+    xml.create_element("disk")
+        .with_attributes([("type", "file"), ("device", "disk")])
+        .write_inner_content(|xml| {
+            empty(xml, "driver", &[("name", "qemu"), ("type", format)])?;
+            empty(xml, "source", &[("file", &path.to_string_lossy())])?;
+            empty(
+                xml,
+                "target",
+                &[("dev", &device_name(index)), ("bus", "virtio")],
+            )?;
+            if let Some(serial) = serial {
+                empty(xml, "readonly", &[])?;
+                text(xml, "serial", serial)?;
+            }
+            Ok(())
+        })
+        .map(drop)
+}
+
+/// `vda` … `vdz`, `vdaa` …
+fn device_name(index: usize) -> String {
+    let mut letters = Vec::new();
+    let mut rest = index + 1;
+    while rest > 0 {
+        letters.push(char::from(b'a' + ((rest - 1) % 26) as u8));
+        rest = (rest - 1) / 26;
+    }
+    letters.push('d');
+    letters.push('v');
+    letters.iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_lettered_as_linux_does() {
+        assert_eq!(device_name(0), "vda");
+        assert_eq!(device_name(25), "vdz");
+        assert_eq!(device_name(26), "vdaa");
+        assert_eq!(device_name(701), "vdzz");
+    }
+}

@@ -1,0 +1,509 @@
+//! Templates: Tera files and texts, strict about variables that do not exist.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+use tera::{Context, Tera};
+
+use super::error::{TemplateError, TemplatePlace};
+
+/// Largest template that is read.
+const LIMIT: u64 = 8 << 20;
+
+/// How many compiled texts are kept; beyond it they are forgotten, not refused.
+const TEXTS_KEPT: usize = 64;
+
+/// A template file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is in it.
+    pub content: String,
+}
+
+/// Templates of one directory, loaded on demand; included and extended ones too.
+///
+/// Escaping is off, and templates reach no file, clock or environment.
+pub struct Templates {
+    directory: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+struct State {
+    files: Tera,
+    sources: BTreeMap<String, TemplateFile>,
+    texts: Tera,
+    texts_held: usize,
+}
+
+impl Templates {
+    /// Templates of `directory`; none: only texts can be rendered.
+    pub fn at(directory: Option<PathBuf>) -> Self {
+        let state = State {
+            files: new_tera(),
+            sources: BTreeMap::new(),
+            texts: new_tera(),
+            texts_held: 0,
+        };
+        Self {
+            directory,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Templates that belong to a topology or playbook: of `templates/` in its directory, else
+    /// of `../templates/`.
+    pub fn beside(file: &Path) -> Self {
+        let home = file.parent().unwrap_or(Path::new(""));
+        // `topologies/../templates` is `templates`: two files that share a directory name it alike.
+        let above = match home.components().next_back() {
+            Some(Component::Normal(_)) => home.parent().unwrap_or(home).join("templates"),
+            _ => home.join("../templates"),
+        };
+        Self::at(
+            [home.join("templates"), above]
+                .into_iter()
+                .find(|d| d.is_dir()),
+        )
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
+    /// All template files read so far, by name.
+    pub fn files(&self) -> BTreeMap<String, TemplateFile> {
+        self.state().sources.clone()
+    }
+
+    /// Renders a template file.
+    ///
+    /// # Errors
+    /// [`TemplateError`]; undefined root variables are found even where they would not be
+    /// printed, as in `{% if typo %}`.
+    pub fn render(&self, name: &str, context: &Context) -> Result<String, TemplateError> {
+        let mut state = self.state();
+        self.load(&mut state, name)?;
+        state.check_roots(&state.files, name, name, context)?;
+        state
+            .files
+            .render(name, context)
+            .map_err(|e| TemplateError::of(&e, name))
+    }
+
+    /// Renders a template file with `vars`, whose texts are rendered first.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn render_with(
+        &self,
+        name: &str,
+        vars: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<String, TemplateError> {
+        let mut context = context.clone();
+        context.insert("vars", &self.render_vars(vars, &context)?);
+        self.render(name, &context)
+    }
+
+    /// Renders the texts in `vars`, at any depth; other values stay as they are.
+    ///
+    /// # Errors
+    /// As [`Templates::render_text`]; the label is the path of the text, as in `vars.a[0]`.
+    pub fn render_vars(
+        &self,
+        vars: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Map<String, Value>, TemplateError> {
+        let mut rendered = Map::new();
+        for (key, value) in vars {
+            rendered.insert(
+                key.clone(),
+                self.render_value(&format!("vars.{key}"), value, context)?,
+            );
+        }
+        Ok(rendered)
+    }
+
+    fn render_value(
+        &self,
+        label: &str,
+        value: &Value,
+        context: &Context,
+    ) -> Result<Value, TemplateError> {
+        Ok(match value {
+            Value::String(text) => Value::String(self.render_text(label, text, context)?),
+            Value::Array(items) => Value::Array(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(i, item)| self.render_value(&format!("{label}[{i}]"), item, context))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Value::Object(map) => Value::Object(
+                map.iter()
+                    .map(|(key, item)| {
+                        let item = self.render_value(&format!("{label}.{key}"), item, context)?;
+                        Ok((key.clone(), item))
+                    })
+                    .collect::<Result<_, TemplateError>>()?,
+            ),
+            plain => plain.clone(),
+        })
+    }
+
+    /// Renders a text; `label` names it in errors. A text cannot include files.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn render_text(
+        &self,
+        label: &str,
+        text: &str,
+        context: &Context,
+    ) -> Result<String, TemplateError> {
+        if !text.contains('{') {
+            return Ok(text.to_owned());
+        }
+        let mut state = self.state();
+        if !state.texts.contains_template(text) {
+            if state.texts_held == TEXTS_KEPT {
+                state.texts = new_tera();
+                state.texts_held = 0;
+            }
+            // The text is its own name, so that it is compiled once however often it is used.
+            state
+                .texts
+                .add_raw_template(text, text)
+                .map_err(|e| TemplateError::of(&e, label))?;
+            state.texts_held += 1;
+        }
+        state.check_roots(&state.texts, text, label, context)?;
+        state
+            .texts
+            .render(text, context)
+            .map_err(|e| TemplateError::of(&e, label))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while rendering leaves the compiled templates whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Loads a template and all it refers to.
+    fn load(&self, state: &mut State, name: &str) -> Result<(), TemplateError> {
+        if state.files.contains_template(name) {
+            return Ok(());
+        }
+        let mut batch = BTreeMap::from([(name.to_owned(), self.read(name)?)]);
+        let mut queue = vec![name.to_owned()];
+        while let Some(current) = queue.pop() {
+            for reference in references(&batch[&current].content) {
+                if batch.contains_key(&reference) || state.files.contains_template(&reference) {
+                    continue;
+                }
+                match self.read(&reference) {
+                    Ok(file) => {
+                        batch.insert(reference.clone(), file);
+                        queue.push(reference);
+                    }
+                    // Tera tells with the line, or knows that it stands in a comment.
+                    Err(TemplateError::Missing { .. } | TemplateError::Outside { .. }) => {}
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+        let sources = batch.iter().map(|(name, file)| (name, &file.content));
+        let added = state
+            .files
+            .add_raw_templates(sources)
+            .map_err(|e| TemplateError::of(&e, name));
+        // Kept in any case: whoever draws the error wants the lines.
+        state.sources.extend(batch);
+        added
+    }
+
+    fn read(&self, name: &str) -> Result<TemplateFile, TemplateError> {
+        let Some(directory) = &self.directory else {
+            return Err(TemplateError::NoDirectory {
+                name: name.to_owned(),
+            });
+        };
+        let plain = |c| matches!(c, Component::Normal(_));
+        if name.is_empty() || name.contains('\0') || !Path::new(name).components().all(plain) {
+            return Err(TemplateError::Outside {
+                name: name.to_owned(),
+            });
+        }
+        let path = directory.join(name);
+        let failed = |source| TemplateError::Read {
+            name: name.to_owned(),
+            source,
+        };
+        let size = match fs_err::metadata(&path) {
+            Ok(facts) if facts.is_file() => facts.len(),
+            Ok(_) => return Err(failed(io::Error::other("not a regular file"))),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(TemplateError::Missing {
+                    name: name.to_owned(),
+                    directory: directory.clone(),
+                });
+            }
+            Err(e) => return Err(failed(e)),
+        };
+        if size > LIMIT {
+            return Err(failed(io::Error::other("over 8 MiB")));
+        }
+        let content = fs_err::read_to_string(&path).map_err(failed)?;
+        Ok(TemplateFile { path, content })
+    }
+}
+
+impl State {
+    /// Finds root variables that `context` lacks. Tera itself is silent about them in conditions.
+    fn check_roots(
+        &self,
+        tera: &Tera,
+        name: &str,
+        label: &str,
+        context: &Context,
+    ) -> Result<(), TemplateError> {
+        let known = tera
+            .get_template_variables(name)
+            .map_err(|e| TemplateError::of(&e, label))?;
+        let mut names: Vec<String> = known
+            .into_iter()
+            .filter(|v| !context.contains_key(v))
+            .map(str::to_owned)
+            .collect();
+        names.sort_unstable();
+        let Some(first) = names.first() else {
+            return Ok(());
+        };
+        let own = self.sources.get(name).into_iter().map(|file| (name, file));
+        let all = self
+            .sources
+            .iter()
+            .map(|(name, file)| (name.as_str(), file));
+        let place = own
+            .chain(all)
+            .find_map(|(name, file)| find_variable(name, &file.content, first));
+        Err(TemplateError::Undefined {
+            template: label.to_owned(),
+            names,
+            place,
+        })
+    }
+}
+
+fn new_tera() -> Tera {
+    let mut tera = Tera::new();
+    tera.autoescape_on(Vec::<&str>::new());
+    tera
+}
+
+/// Names that a template includes or extends. It may name too many (one in a comment), never too
+/// few: Tera keeps these lists to itself.
+fn references(source: &str) -> Vec<String> {
+    source
+        .match_indices("{%")
+        .filter_map(|(at, _)| {
+            let tag = source[at + 2..].trim_start_matches('-').trim_start();
+            let rest = tag
+                .strip_prefix("include")
+                .or_else(|| tag.strip_prefix("extends"))?;
+            let rest = rest.trim_start();
+            let quote = rest
+                .chars()
+                .next()
+                .filter(|c| matches!(c, '"' | '\'' | '`'))?;
+            rest[1..].split_once(quote).map(|(name, _)| name.to_owned())
+        })
+        .collect()
+}
+
+/// Where a variable first stands inside `{{ }}` or `{% %}`.
+fn find_variable(template: &str, source: &str, variable: &str) -> Option<TemplatePlace> {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let start = source
+        .match_indices(variable)
+        .map(|(at, _)| at)
+        .find(|&at| {
+            let before = &source[..at];
+            let inside = before.rfind("{{").max(before.rfind("{%"));
+            let outside = before.rfind("}}").max(before.rfind("%}"));
+            inside.is_some()
+                && inside > outside
+                && !before.ends_with(|c: char| word(c) || c == '.')
+                && !source[at + variable.len()..].starts_with(word)
+        })?;
+    let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
+    Some(TemplatePlace {
+        template: template.to_owned(),
+        line: source[..start].matches('\n').count() + 1,
+        column: source[line_start..start].chars().count() + 1,
+        start,
+        end: start + variable.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[(&str, &str)]) -> (tempfile::TempDir, Templates) {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, content) in files {
+            let path = directory.path().join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, content).unwrap();
+        }
+        let templates = Templates::at(Some(directory.path().to_owned()));
+        (directory, templates)
+    }
+
+    fn with_a() -> Context {
+        let mut context = Context::new();
+        context.insert("a", &serde_json::json!({"b": 1, "text": "<&>"}));
+        context
+    }
+
+    #[test]
+    fn includes_are_loaded_and_nothing_is_escaped() {
+        let (_keep, templates) = directory(&[
+            ("x/top.html", "{% include \"x/part.tera\" %}{{ a.text }}"),
+            ("x/part.tera", "{{ a.b }} {# {% include 'gone' %} #}"),
+        ]);
+        assert_eq!(templates.render("x/top.html", &with_a()).unwrap(), "1 <&>");
+        let names: Vec<_> = templates.files().into_keys().collect();
+        assert_eq!(names, ["x/part.tera", "x/top.html"]);
+    }
+
+    #[test]
+    fn undefined_roots_are_found_even_in_conditions_and_includes() {
+        let (_keep, templates) = directory(&[
+            ("top", "fine\n{% include 'part' %}"),
+            ("part", "line\n  {% if typo %}x{% endif %}"),
+        ]);
+        let error = templates.render("top", &with_a()).unwrap_err();
+        let TemplateError::Undefined {
+            names,
+            place: Some(place),
+            ..
+        } = error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            (names, place.template.as_str()),
+            (vec!["typo".to_owned()], "part")
+        );
+        assert_eq!((place.line, place.column), (2, 9));
+    }
+
+    #[test]
+    fn tera_errors_keep_the_line_and_the_whole_report() {
+        let cases = [
+            ("x\n{{ a.nope }}", 2, "nope"),
+            ("x\ny\n{{ a.b | shout }}", 3, "shout"),
+            ("{% include 'gone' %}", 1, "gone"),
+            ("x\n{% if %}", 2, "error"),
+        ];
+        for (content, line, fragment) in cases {
+            let (_keep, templates) = directory(&[("t", content)]);
+            let error = templates.render("t", &with_a()).unwrap_err();
+            let TemplateError::Tera {
+                report,
+                place: Some(place),
+                ..
+            } = error
+            else {
+                panic!("{content}: {error:?}")
+            };
+            assert_eq!(
+                (place.template.as_str(), place.line),
+                ("t", line),
+                "{content}"
+            );
+            assert!(report.contains(fragment), "{report}");
+        }
+    }
+
+    #[test]
+    fn names_stay_below_the_directory() {
+        let (_keep, templates) = directory(&[("t", "")]);
+        for name in ["", "/etc/passwd", "../t", "a/../../t", "./t"] {
+            let error = templates.render(name, &with_a()).unwrap_err();
+            assert!(
+                matches!(error, TemplateError::Outside { .. }),
+                "{name}: {error:?}"
+            );
+        }
+        let error = templates.render("gone", &with_a()).unwrap_err();
+        assert!(matches!(error, TemplateError::Missing { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn texts_render_and_call_themselves_by_their_label() {
+        let templates = Templates::at(None);
+        for n in 0..TEXTS_KEPT + 5 {
+            let text = format!("{n} {{{{ a.b }}}}");
+            assert_eq!(
+                templates.render_text("run", &text, &with_a()).unwrap(),
+                format!("{n} 1")
+            );
+        }
+        let error = templates
+            .render_text("run", "{{ typo }}", &with_a())
+            .unwrap_err();
+        assert_eq!(error.to_string(), "undefined in \"run\": typo");
+        let error = templates
+            .render_text("run", "{{ a.typo }}", &with_a())
+            .unwrap_err();
+        let TemplateError::Tera {
+            place: Some(place), ..
+        } = error
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!(place.template, "run");
+    }
+
+    #[test]
+    fn no_file_time_or_environment_from_templates() {
+        let templates = Templates::at(None);
+        for text in [
+            "{{ get_env(name='HOME') }}",
+            "{{ now() }}",
+            "{% include '/etc/passwd' %}",
+        ] {
+            assert!(
+                templates.render_text("run", text, &with_a()).is_err(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn vars_are_templates_at_any_depth() {
+        let templates = Templates::at(None);
+        let vars = serde_json::json!({"x": ["{{ a.b }}", 2], "y": {"z": "<{{ a.b }}>"}});
+        let rendered = templates
+            .render_vars(vars.as_object().unwrap(), &with_a())
+            .unwrap();
+        assert_eq!(
+            Value::Object(rendered),
+            serde_json::json!({"x": ["1", 2], "y": {"z": "<1>"}})
+        );
+    }
+}

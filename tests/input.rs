@@ -1,0 +1,130 @@
+//! Whole inputs: what they resolve to, and how the notes about wrong ones are drawn.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::path::Path;
+
+use labrig::cli::notes;
+use labrig::input::{self, Options};
+
+fn pretty(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+fn good() -> input::LoadedPlaybook {
+    let loaded = input::load_playbook(
+        Path::new("tests/input/good/playbook.yaml"),
+        &Options::default(),
+    );
+    loaded.unwrap_or_else(|notes| panic!("{notes}"))
+}
+
+#[test]
+fn a_topology_resolves_as_ever() {
+    insta::assert_snapshot!("topology", pretty(&good().topology.value));
+}
+
+#[test]
+fn a_playbook_resolves_as_ever() {
+    insta::assert_snapshot!("playbook", pretty(&good().playbook.value));
+}
+
+#[test]
+fn notes_of_all_files_are_drawn_at_once() {
+    let path = Path::new("tests/input/wrong/playbook.yaml");
+    let Err(notes) = input::load_playbook(path, &Options::default()) else {
+        panic!()
+    };
+    insta::assert_snapshot!("notes", notes::draw(&notes, false));
+    insta::assert_snapshot!("notes_json", notes::json(&notes).unwrap());
+}
+
+#[test]
+fn all_files_that_were_read_are_kept_as_they_were() {
+    let loaded = good();
+    let files = |inputs: &[input::InputFile]| {
+        inputs
+            .iter()
+            .map(|f| f.path.display().to_string())
+            .collect::<Vec<_>>()
+    };
+    let template =
+        ["header", "instance.cnf"].map(|n| format!("tests/input/good/templates/mariadb/{n}.tera"));
+    let mut topology = vec!["tests/input/good/topology.yaml".to_owned()];
+    topology.extend(template.clone());
+    assert_eq!(files(&loaded.topology.inputs), topology);
+    let mut playbook = vec!["tests/input/good/playbook.yaml".to_owned()];
+    playbook.extend(template);
+    playbook.push("tests/input/good/files/prepare.sh".to_owned());
+    assert_eq!(files(&loaded.playbook.inputs), playbook);
+    for file in loaded.topology.inputs.iter().chain(&loaded.playbook.inputs) {
+        assert_eq!(file.content, std::fs::read(&file.path).unwrap());
+    }
+}
+
+#[test]
+fn another_lab_name_moves_everything() {
+    let options = Options {
+        name: Some("other".parse().unwrap()),
+        ..Options::default()
+    };
+    let path = Path::new("tests/input/good/topology.yaml");
+    let other = input::load_topology(path, &options)
+        .unwrap_or_else(|notes| panic!("{notes}"))
+        .value;
+    let first = good().topology.value;
+    assert_eq!(other.lab.name.as_str(), "other");
+    for (a, b) in first.domains.iter().zip(&other.domains) {
+        assert_ne!((&a.libvirt_name, a.uuid), (&b.libvirt_name, b.uuid));
+        // What the file fixes stays.
+        let fixed = a.name.as_str() == "db";
+        assert_eq!(a.vnets[0].mac == b.vnets[0].mac, fixed, "{}", a.name);
+    }
+    for name in ["data", "client1"] {
+        assert_ne!(first.vswitches[name].bridge, other.vswitches[name].bridge);
+    }
+}
+
+#[test]
+fn an_image_whose_file_is_gone_is_known_by_its_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.yaml");
+    let text = "version: 1\nname: x\nimages: {i: {path: d.img}}\nvswitches: {s: {subnet: 10.0.0.0/24}}\n\
+        domains: {d: {image: i, split: {cpus: 1, memory: 1GiB}, vnets: [{vswitch: s}]}}\n";
+    std::fs::write(&file, text).unwrap();
+    let disk = directory.path().join("d.img");
+    std::fs::write(&disk, "content").unwrap();
+    let key = |options: &Options| {
+        let loaded = input::load_topology(&file, options).map_err(|notes| notes.to_string())?;
+        Ok::<_, String>(loaded.value.images["i"].key)
+    };
+    let there = key(&Options::default()).unwrap();
+    std::fs::remove_file(&disk).unwrap();
+    assert!(
+        key(&Options::default())
+            .unwrap_err()
+            .contains("cannot be read")
+    );
+    let options = Options {
+        image_keys: [(disk, there)].into(),
+        ..Options::default()
+    };
+    assert_eq!(key(&options), Ok(there));
+}
+
+#[test]
+fn playbooks_are_told_from_topologies() {
+    assert!(input::is_playbook(Path::new("tests/input/good/playbook.yaml")));
+    assert!(!input::is_playbook(Path::new("tests/input/good/topology.yaml")));
+    assert!(!input::is_playbook(Path::new("tests/input/gone.yaml")));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("f.yaml");
+    for (text, playbook) in [
+        ("{version: 1, trial: []}", true),
+        ("trial: [", true),
+        ("domains: [", false),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(input::is_playbook(&file), playbook, "{text}");
+    }
+}
