@@ -114,8 +114,12 @@ fn an_image_whose_file_is_gone_is_known_by_its_key() {
 
 #[test]
 fn playbooks_are_told_from_topologies() {
-    assert!(input::is_playbook(Path::new("tests/input/good/playbook.yaml")));
-    assert!(!input::is_playbook(Path::new("tests/input/good/topology.yaml")));
+    assert!(input::is_playbook(Path::new(
+        "tests/input/good/playbook.yaml"
+    )));
+    assert!(!input::is_playbook(Path::new(
+        "tests/input/good/topology.yaml"
+    )));
     assert!(!input::is_playbook(Path::new("tests/input/gone.yaml")));
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("f.yaml");

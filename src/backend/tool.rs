@@ -57,7 +57,11 @@ pub enum ToolError {
 }
 
 fn shown_tail(lines: &[String]) -> String {
-    if lines.is_empty() { String::new() } else { format!("; it said:\n  {}", lines.join("\n  ")) }
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("; it said:\n  {}", lines.join("\n  "))
+    }
 }
 
 impl From<ToolError> for PortError {
@@ -65,7 +69,9 @@ impl From<ToolError> for PortError {
         match &error {
             ToolError::Missing(program) => Self::new(ErrorKind::Fatal, format!("run {program}"))
                 .hint("install it: scripts/install-packages installs all that labrig needs"),
-            ToolError::Deadline { program, .. } => Self::new(ErrorKind::Timeout, format!("run {program}")),
+            ToolError::Deadline { program, .. } => {
+                Self::new(ErrorKind::Timeout, format!("run {program}"))
+            }
             ToolError::Io(program, _) | ToolError::Failed { program, .. } => {
                 Self::new(ErrorKind::Fatal, format!("run {program}"))
             }
@@ -91,7 +97,13 @@ impl Tool {
             .env("LC_ALL", "C.UTF-8")
             .env("PATH", search_path(std::env::var_os("PATH").as_deref()))
             .process_group(0);
-        Self { name: name.to_owned(), command, stdout: None, stdin: None, limit: Duration::from_secs(60) }
+        Self {
+            name: name.to_owned(),
+            command,
+            stdout: None,
+            stdin: None,
+            limit: Duration::from_secs(60),
+        }
     }
 
     /// Adds arguments.
@@ -162,7 +174,9 @@ impl Tool {
         let (status, printed, tail) = thread::scope(|scope| {
             let printed = scope.spawn(move || {
                 let mut bytes = Vec::new();
-                stdout.map_or(Ok(0), |mut s| s.read_to_end(&mut bytes)).map(|_| bytes)
+                stdout
+                    .map_or(Ok(0), |mut s| s.read_to_end(&mut bytes))
+                    .map(|_| bytes)
             });
             let tail = scope.spawn(move || stderr.map_or_else(Vec::new, |s| last_lines(s, heard)));
             let status = group.wait(self.limit);
@@ -170,18 +184,30 @@ impl Tool {
         });
         let io_error = |e| ToolError::Io(self.name.clone(), e);
         match status.map_err(io_error)? {
-            None => Err(ToolError::Deadline { program: self.name, limit: self.limit, stderr: tail }),
-            Some(status) if !status.success() => {
-                Err(ToolError::Failed { program: self.name, how: how(status), stderr: tail })
-            }
-            Some(_) => printed.unwrap_or_else(|_| Err(io::Error::other("its reader failed"))).map_err(io_error),
+            None => Err(ToolError::Deadline {
+                program: self.name,
+                limit: self.limit,
+                stderr: tail,
+            }),
+            Some(status) if !status.success() => Err(ToolError::Failed {
+                program: self.name,
+                how: how(status),
+                stderr: tail,
+            }),
+            Some(_) => printed
+                .unwrap_or_else(|_| Err(io::Error::other("its reader failed")))
+                .map_err(io_error),
         }
     }
 }
 
 /// `PATH` with the directories of administration tools, which an ordinary user's often lacks.
 fn search_path(path: Option<&OsStr>) -> OsString {
-    let mut dirs: Vec<_> = path.map(std::env::split_paths).into_iter().flatten().collect();
+    let mut dirs: Vec<_> = path
+        .map(std::env::split_paths)
+        .into_iter()
+        .flatten()
+        .collect();
     for dir in ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"] {
         if !dirs.iter().any(|d| d.as_os_str() == dir) {
             dirs.push(dir.into());
@@ -203,7 +229,8 @@ fn how(status: ExitStatus) -> String {
 fn die_with_us(command: &mut Command) {
     // SAFETY: the closure makes one system call between fork and exec, which is allowed there.
     unsafe {
-        command.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from));
+        command
+            .pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from));
     }
 }
 
@@ -213,7 +240,9 @@ fn last_lines(stream: impl Read, heard: &(dyn Fn(&str) + Sync)) -> Vec<String> {
     let mut line = Vec::new();
     // Byte lines, since what a program complains about need not be UTF-8.
     while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        let text = String::from_utf8_lossy(&line[..line.len().min(TAIL_LINE_BYTES)]).trim_end().to_owned();
+        let text = String::from_utf8_lossy(&line[..line.len().min(TAIL_LINE_BYTES)])
+            .trim_end()
+            .to_owned();
         line.clear();
         if text.is_empty() {
             continue;
@@ -284,9 +313,14 @@ mod tests {
 
     #[test]
     fn a_failure_shows_the_end_of_stderr() {
-        let error = sh("for i in $(seq 1 50); do echo line $i >&2; done; exit 3").run().unwrap_err();
+        let error = sh("for i in $(seq 1 50); do echo line $i >&2; done; exit 3")
+            .run()
+            .unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("exited with 3") && text.contains("line 50"), "{text}");
+        assert!(
+            text.contains("exited with 3") && text.contains("line 50"),
+            "{text}"
+        );
         assert!(!text.contains("line 38\n"), "{text}");
     }
 
@@ -300,7 +334,10 @@ mod tests {
     #[test]
     fn the_deadline_ends_the_whole_group() {
         let started = Instant::now();
-        let error = sh("sleep 100 & sleep 100").limit(Duration::from_millis(100)).run().unwrap_err();
+        let error = sh("sleep 100 & sleep 100")
+            .limit(Duration::from_millis(100))
+            .run()
+            .unwrap_err();
         assert!(matches!(error, ToolError::Deadline { .. }));
         assert!(started.elapsed() < Duration::from_secs(20));
     }
@@ -308,6 +345,9 @@ mod tests {
     #[test]
     fn administration_tools_are_found_without_their_directory_in_path() {
         let path = search_path(Some("/opt/bin:/usr/bin".as_ref()));
-        assert_eq!(path, "/opt/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin:/bin");
+        assert_eq!(
+            path,
+            "/opt/bin:/usr/bin:/usr/local/sbin:/usr/sbin:/sbin:/bin"
+        );
     }
 }

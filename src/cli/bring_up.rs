@@ -73,7 +73,7 @@ impl BringUp<'_> {
             .map_err(|e| Failure::new(Kind::Interrupted, e))?;
 
         record.write(&paths)?;
-        let store = Arc::new(Store::open(self.state.images())?);
+        let store = Arc::new(Store::open(self.state.images()));
         self.provide_images(&plan, &store, bus, cancel).await?;
         if record.acceleration.is_none() {
             record.acceleration = Some(self.probe(&store, bus)?);

@@ -8,8 +8,11 @@ use crate::diag::Notes;
 
 /// Draws notes on standard error.
 pub(super) fn print_notes(notes: &Notes) {
-    for note in &notes.0 {
-        eprintln!("{note}");
+    if !notes.0.is_empty() {
+        eprint!(
+            "{}",
+            super::notes::draw(notes, std::io::stderr().is_terminal())
+        );
     }
 }
 

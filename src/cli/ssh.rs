@@ -1,5 +1,6 @@
 //! `labrig ssh`: the ssh program on a domain, through the lab's own way to it.
 
+use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -97,15 +98,25 @@ pub(super) fn dial(global: &Global, args: &DialArgs) -> Result<ExitCode> {
         }
         HostKind::System(_) => Dialer::Direct,
     };
-    let stream = dialer.connect(args.address, args.port, TIMEOUT)?;
-    let mut upstream = stream.try_clone()?;
+    let guest = dialer.connect(args.address, args.port, TIMEOUT)?;
+    let to_guest = guest.try_clone()?;
     std::thread::spawn(move || {
-        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut upstream);
-        let _ = upstream.shutdown(std::net::Shutdown::Write);
+        let _ = pump(std::io::stdin(), &to_guest); // the other way tells of a broken connection
+        let _ = to_guest.shutdown(std::net::Shutdown::Write);
     });
-    // Unbuffered: what the guest says must not wait for a newline.
-    let mut stdout =
-        std::fs::File::from(std::os::fd::AsFd::as_fd(&std::io::stdout()).try_clone_to_owned()?);
-    std::io::copy(&mut &stream, &mut stdout)?;
+    pump(&guest, std::io::stdout())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies as it comes: what one side says must not wait for more.
+fn pump(mut from: impl Read, mut to: impl Write) -> std::io::Result<()> {
+    let mut buffer = [0; 32 << 10];
+    loop {
+        let n = from.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..n])?;
+        to.flush()?;
+    }
 }

@@ -183,7 +183,11 @@ impl Domain {
 
 impl Image {
     /// The key of an image made of files: from the digests of those that there are.
-    pub fn path_key(disk: Option<Digest>, kernel: Option<Digest>, initrd: Option<Digest>) -> Digest {
+    pub fn path_key(
+        disk: Option<Digest>,
+        kernel: Option<Digest>,
+        initrd: Option<Digest>,
+    ) -> Digest {
         [disk, kernel, initrd]
             .iter()
             .fold(Digester::default(), |digester, part| match part {
@@ -198,10 +202,17 @@ impl ImageRecipe {
     /// The key of an image built from this recipe. The store adds which builder built it.
     pub fn key(&self) -> Digest {
         match self {
-            Self::Debian { suite, packages, size } => packages
+            Self::Debian {
+                suite,
+                packages,
+                size,
+            } => packages
                 .iter()
                 .fold(
-                    Digester::default().field("debian").field(suite).field(size.0.to_be_bytes()),
+                    Digester::default()
+                        .field("debian")
+                        .field(suite)
+                        .field(size.0.to_be_bytes()),
                     Digester::field,
                 )
                 .finish(),
@@ -226,7 +237,9 @@ mod tests {
             debian("bookworm", &["ab"], 1),
             debian("bookworm", &["a", "b"], 2),
             debian("trixie", &["a", "b"], 1),
-            ImageRecipe::Micro { suite: "bookworm".to_owned() },
+            ImageRecipe::Micro {
+                suite: "bookworm".to_owned(),
+            },
         ];
         let keys: std::collections::BTreeSet<_> = recipes.iter().map(ImageRecipe::key).collect();
         assert_eq!(keys.len(), recipes.len());
@@ -235,6 +248,9 @@ mod tests {
     #[test]
     fn a_file_counts_in_its_own_role() {
         let digest = Some(Digest::of("x"));
-        assert_ne!(Image::path_key(digest, None, None), Image::path_key(None, digest, None));
+        assert_ne!(
+            Image::path_key(digest, None, None),
+            Image::path_key(None, digest, None)
+        );
     }
 }

@@ -151,9 +151,26 @@ fn mount_all(directory: &HostDirectory, mask_kvm: bool) -> Result<(), EmbeddedEr
     mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)
         .map_err(EmbeddedError::system("mount sysfs"))?;
     if mask_kvm && Path::new("/dev/kvm").exists() {
-        bind(Path::new("/dev/null"), Path::new("/dev/kvm"))?;
+        hide_kvm()?;
     }
     Ok(())
+}
+
+/// Puts an empty file that nobody can write over `/dev/kvm`. A device such as `/dev/null` would not
+/// do: libvirt takes what is readable and writable for a KVM to come, and probes QEMU over and over.
+fn hide_kvm() -> Result<(), EmbeddedError> {
+    let nothing = Path::new("/run/no-kvm");
+    fs::write(nothing, "")?;
+    bind(nothing, Path::new("/dev/kvm"))?;
+    let read_only = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    mount(
+        None::<&str>,
+        "/dev/kvm",
+        None::<&str>,
+        read_only,
+        None::<&str>,
+    )
+    .map_err(EmbeddedError::system("hide /dev/kvm"))
 }
 
 fn bind(source: &Path, target: &Path) -> Result<(), EmbeddedError> {

@@ -8,7 +8,7 @@ use fs_err as fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{EmbeddedError, HostDirectory};
+use super::{EmbeddedError, HostDirectory, request_socket};
 
 /// Longest wait for libvirtd to answer; it takes 0.2 s on an idle machine.
 const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -135,8 +135,10 @@ impl EmbeddedHost {
     }
 
     fn answers(&self) -> bool {
-        let connects = |path| std::os::unix::net::UnixStream::connect(path).is_ok();
-        connects(self.directory.socket_service()) && connects(self.directory.libvirt_socket())
+        let libvirt = self.directory.libvirt_socket();
+        libvirt.exists()
+            && std::os::unix::net::UnixStream::connect(libvirt).is_ok()
+            && request_socket(&self.directory.socket_service()).is_ok()
     }
 
     /// Kills the init. The outermost process is left to see it end: it holds the lock until then.

@@ -36,7 +36,9 @@ impl From<BuildError> for PortError {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::Tool(error) => error.into(),
-            BuildError::Io(error) => Self::new(ErrorKind::Fatal, "put the image together").because(error),
+            BuildError::Io(error) => {
+                Self::new(ErrorKind::Fatal, "put the image together").because(error)
+            }
         }
     }
 }
@@ -79,7 +81,10 @@ impl Builder for DebianBuilder {
             .field(include_str!("cpio.rs"))
             .field(include_str!("packages.rs"));
         for (path, mode, content) in micro::ASSETS {
-            digester = digester.field(path).field(mode.to_be_bytes()).field(content);
+            digester = digester
+                .field(path)
+                .field(mode.to_be_bytes())
+                .field(content);
         }
         digester.finish()
     }

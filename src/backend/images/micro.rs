@@ -4,18 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
+use super::builder::{BuildError, Built};
 use super::cpio::CpioWriter;
 use super::modules;
 use super::packages::{self, Bootstrap};
 use super::rootfs::Rootfs;
-use super::builder::{BuildError, Built};
 
 /// Packages the parts are taken from; util-linux gives `flock`, which busybox here lacks.
-const PACKAGES: [&str; 4] = ["busybox-static", "dropbear-bin", "linux-image-cloud-amd64", "util-linux"];
+const PACKAGES: [&str; 4] = [
+    "busybox-static",
+    "dropbear-bin",
+    "linux-image-cloud-amd64",
+    "util-linux",
+];
 /// Programs taken over, beside busybox.
 const PROGRAMS: [(&str, &str); 3] = [
     ("usr/sbin/dropbear", "usr/sbin/dropbear"),
-    ("usr/lib/dropbear/dropbearconvert", "usr/bin/dropbearconvert"),
+    (
+        "usr/lib/dropbear/dropbearconvert",
+        "usr/bin/dropbearconvert",
+    ),
     ("usr/bin/flock", "usr/bin/flock"),
 ];
 /// Drivers for what labrig gives a guest.
@@ -26,7 +34,11 @@ const PACKAGE_LIST: &str = "labrig-packages";
 /// Files of labrig's own in the image.
 pub const ASSETS: [(&str, u32, &str); 7] = [
     ("init", 0o755, include_str!("assets/micro/init")),
-    ("lib/labrig/ready", 0o755, include_str!("assets/micro/ready")),
+    (
+        "lib/labrig/ready",
+        0o755,
+        include_str!("assets/micro/ready"),
+    ),
     ("etc/inittab", 0o644, include_str!("assets/micro/inittab")),
     ("etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\n"),
     ("etc/shadow", 0o600, "root:*:19000:0:99999:7:::\n"),
@@ -52,11 +64,20 @@ const DIRECTORIES: [(&str, u32); 11] = [
 ///
 /// # Errors
 /// When the packages cannot be fetched or lack a part.
-pub fn build(suite: &str, directory: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<Built, BuildError> {
+pub fn build(
+    suite: &str,
+    directory: &Path,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Built, BuildError> {
     let tar = directory.join("packages.tar");
-    let list_packages = format!("--extract-hook=ls \"$1\"/var/cache/apt/archives >\"$1\"/{PACKAGE_LIST}");
-    let bootstrap =
-        Bootstrap { suite, variant: "extract", packages: PACKAGES.to_vec(), arguments: vec![list_packages] };
+    let list_packages =
+        format!("--extract-hook=ls \"$1\"/var/cache/apt/archives >\"$1\"/{PACKAGE_LIST}");
+    let bootstrap = Bootstrap {
+        suite,
+        variant: "extract",
+        packages: PACKAGES.to_vec(),
+        arguments: vec![list_packages],
+    };
     bootstrap.run(&tar, progress)?;
     progress("writing the initial RAM disk");
     let mut root = Rootfs::open(&tar)?;
@@ -67,7 +88,12 @@ pub fn build(suite: &str, directory: &Path, progress: &(dyn Fn(&str) + Sync)) ->
     write_initrd(&mut root, &initrd)?;
     let packages = packages::from_file_names(&String::from_utf8_lossy(&root.read(PACKAGE_LIST)?));
     fs_err::remove_file(&tar)?;
-    Ok(Built { disk: None, kernel: Some(kernel), initrd: Some(initrd), packages })
+    Ok(Built {
+        disk: None,
+        kernel: Some(kernel),
+        initrd: Some(initrd),
+        packages,
+    })
 }
 
 /// Not compressed: unpacking costs an emulated guest more than reading 8 MB does.
@@ -85,7 +111,11 @@ fn write_initrd(root: &mut Rootfs, path: &Path) -> io::Result<()> {
     let modules = modules::closure(root, &MODULES)?;
     let order: String = modules.iter().map(|m| format!("{}\n", m.file)).collect();
     files.insert("lib/labrig/modules".to_owned(), (0o644, order.into_bytes()));
-    files.extend(modules.into_iter().map(|m| (format!("lib/modules/{}", m.file), (0o644, m.content))));
+    files.extend(
+        modules
+            .into_iter()
+            .map(|m| (format!("lib/modules/{}", m.file), (0o644, m.content))),
+    );
 
     let mut cpio = CpioWriter::new(io::BufWriter::new(fs_err::File::create(path)?));
     for (directory, mode) in directories(files.keys()) {
@@ -102,7 +132,11 @@ fn write_initrd(root: &mut Rootfs, path: &Path) -> io::Result<()> {
 ///
 /// A name of a library in the packages that stands in the program as a string is one it needs;
 /// that finds the loader as well.
-fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut BTreeMap<String, (u32, Vec<u8>)>) -> io::Result<()> {
+fn add_libraries(
+    root: &mut Rootfs,
+    program: &[u8],
+    files: &mut BTreeMap<String, (u32, Vec<u8>)>,
+) -> io::Result<()> {
     let strings: BTreeSet<_> = program
         .split(|b| *b == 0)
         .filter_map(|s| std::str::from_utf8(s).ok())
@@ -111,7 +145,11 @@ fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut BTreeMap<String,
         .map(str::to_owned)
         .collect();
     for name in strings {
-        let to = if name.starts_with("ld-linux") { format!("lib64/{name}") } else { format!("lib/{name}") };
+        let to = if name.starts_with("ld-linux") {
+            format!("lib64/{name}")
+        } else {
+            format!("lib/{name}")
+        };
         let found = root.find(&name).map(str::to_owned);
         if let (false, Some(from)) = (files.contains_key(&to), found) {
             let library = root.read(&from)?;
@@ -125,7 +163,11 @@ fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut BTreeMap<String,
 /// All directories the files need and the ones given, parents first.
 fn directories<'a>(files: impl Iterator<Item = &'a String>) -> BTreeMap<String, u32> {
     let mut all: BTreeMap<String, u32> = DIRECTORIES.map(|(d, mode)| (d.to_owned(), mode)).into();
-    for path in DIRECTORIES.iter().map(|(d, _)| *d).chain(files.map(String::as_str)) {
+    for path in DIRECTORIES
+        .iter()
+        .map(|(d, _)| *d)
+        .chain(files.map(String::as_str))
+    {
         for (slash, _) in path.match_indices('/') {
             all.entry(path[..slash].to_owned()).or_insert(0o755);
         }
