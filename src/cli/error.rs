@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use crate::archive::ArchiveError;
 use crate::backend::embedded::EmbeddedError;
 use crate::backend::libvirt::LibvirtError;
 use crate::diag::Notes;
-use crate::engine::ApplyError;
+use crate::engine::{ApplyError, EngineError};
 use crate::ports::{ErrorKind, PortError};
 
 /// What kind of end it was; README.md documents the codes.
@@ -141,6 +142,25 @@ impl From<ApplyError> for Failure {
         failure.hints.extend(hint);
         failure.context = context;
         failure
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        let hint = error.hint();
+        let mut failure = Self::new(Kind::Input, error);
+        failure.hints.extend(hint);
+        failure
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let kind = match &error {
+            EngineError::Cancelled(_) => Kind::Interrupted,
+            _ => Kind::Host,
+        };
+        Self::new(kind, error)
     }
 }
 
