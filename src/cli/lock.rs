@@ -41,8 +41,14 @@ impl Inputs {
         // The playbook is the first of its inputs; laid out alone it loses its `..`.
         let (home, alone) = relative_layout(&files[..1]);
         let (root, files) = relative_layout(&files);
-        let playbook = alone.into_iter().map(|(name, _)| home.join(name)).collect::<PathBuf>();
-        let playbook = playbook.strip_prefix(&root).unwrap_or(&playbook).to_path_buf();
+        let playbook = alone
+            .into_iter()
+            .map(|(name, _)| home.join(name))
+            .collect::<PathBuf>();
+        let playbook = playbook
+            .strip_prefix(&root)
+            .unwrap_or(&playbook)
+            .to_path_buf();
         Ok(Self {
             files,
             root,

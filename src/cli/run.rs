@@ -203,7 +203,9 @@ fn on_lab(
     };
     bring_up.plan()?;
     let _lock = state.lock(&name, "run")?;
-    let left = format!("`labrig run` on the run's directory resumes, `labrig down {name}` removes the lab");
+    let left = format!(
+        "`labrig run` on the run's directory resumes, `labrig down {name}` removes the lab"
+    );
     with_runtime(global, &left, async |bus, cancel| {
         let lab = bring_up.run(bus, cancel).await?;
         let facts = host::facts(
@@ -323,5 +325,7 @@ fn show_results(global: &Global, archive: &RunDir) -> Result<()> {
 
 /// The journal's name: one writer a process and machine.
 fn writer_name() -> Name {
-    "main".parse().unwrap_or_else(|_| unreachable!("a constant that is a name"))
+    "main"
+        .parse()
+        .unwrap_or_else(|_| unreachable!("a constant that is a name"))
 }

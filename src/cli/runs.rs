@@ -33,7 +33,9 @@ pub(super) fn runs(global: &Global, args: &RunsArgs) -> Result<ExitCode> {
         runs.retain(|run| run.playbook == playbook.as_str() && run.state == RunState::Finished);
         let Some(newest) = runs.iter().max_by_key(|run| run.created) else {
             let place = args.runs.display();
-            return Err(Failure::usage(format!("find a finished run of {playbook} in {place}")));
+            return Err(Failure::usage(format!(
+                "find a finished run of {playbook} in {place}"
+            )));
         };
         output::print(newest.path.display().to_string())?;
     } else if global.json {

@@ -18,8 +18,13 @@ impl Sources {
     /// Asks the host's apt. A host without apt, or with another suite, gets mmdebstrap's default
     /// mirror.
     pub fn of_host(suite: &str) -> Self {
-        let ask = |tool: Tool| tool.run().map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
-        let targets = Tool::new("apt-get").args(["indextargets", "--format", FORMAT, "Created-By: Packages"]);
+        let ask = |tool: Tool| {
+            tool.run()
+                .map(|b| String::from_utf8_lossy(&b).into_owned())
+                .unwrap_or_default()
+        };
+        let targets =
+            Tool::new("apt-get").args(["indextargets", "--format", FORMAT, "Created-By: Packages"]);
         Self {
             lines: source_lines(&ask(targets), suite),
             options: fetch_options(&ask(Tool::new("apt-config").arg("dump"))),
@@ -40,7 +45,11 @@ impl Sources {
 /// The suite itself, its updates and its security updates; component main alone, since that is
 /// where all recipes take packages from.
 fn source_lines(targets: &str, suite: &str) -> Vec<String> {
-    let wanted = [suite.to_owned(), format!("{suite}-updates"), format!("{suite}-security")];
+    let wanted = [
+        suite.to_owned(),
+        format!("{suite}-updates"),
+        format!("{suite}-security"),
+    ];
     let mut lines = Vec::new();
     for target in targets.lines() {
         let mut fields = target.splitn(4, '|');
@@ -50,7 +59,11 @@ fn source_lines(targets: &str, suite: &str) -> Vec<String> {
             continue;
         }
         // apt leaves the name of an unset field as it is; only a path means something elsewhere.
-        let signed_by = if key.starts_with('/') { format!("[signed-by={key}] ") } else { String::new() };
+        let signed_by = if key.starts_with('/') {
+            format!("[signed-by={key}] ")
+        } else {
+            String::new()
+        };
         let line = format!("deb {signed_by}{uri} {release} main");
         if !lines.contains(&line) {
             lines.push(line);
@@ -70,7 +83,10 @@ fn fetch_options(dump: &str) -> Vec<String> {
         "Acquire::Retries",
         "Acquire::ForceIPv",
     ];
-    dump.lines().filter(|line| PREFIXES.iter().any(|p| line.starts_with(p))).map(str::to_owned).collect()
+    dump.lines()
+        .filter(|line| PREFIXES.iter().any(|p| line.starts_with(p)))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -107,6 +123,12 @@ http://deb.example/security/|bookworm-security|main|
     #[test]
     fn keeps_what_downloads_need() {
         let dump = "APT::Architecture \"amd64\";\nAcquire::http::Proxy \"http://p:1\";\nAcquire::Check-Date \"false\";\n";
-        assert_eq!(fetch_options(dump), ["Acquire::http::Proxy \"http://p:1\";", "Acquire::Check-Date \"false\";"]);
+        assert_eq!(
+            fetch_options(dump),
+            [
+                "Acquire::http::Proxy \"http://p:1\";",
+                "Acquire::Check-Date \"false\";"
+            ]
+        );
     }
 }

@@ -41,7 +41,9 @@ impl From<BuildError> for PortError {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::Tool(error) => error.into(),
-            BuildError::Io(error) => Self::new(ErrorKind::Fatal, "put the image together").because(error),
+            BuildError::Io(error) => {
+                Self::new(ErrorKind::Fatal, "put the image together").because(error)
+            }
         }
     }
 }
@@ -89,9 +91,15 @@ impl Builder for DebianBuilder {
         ]
         .iter()
         .fold(Digester::default(), Digester::field);
-        let assets = micro::ASSETS.iter().chain(&debian::DISK_ASSETS).chain(&debian::INITRD_ASSETS);
+        let assets = micro::ASSETS
+            .iter()
+            .chain(&debian::DISK_ASSETS)
+            .chain(&debian::INITRD_ASSETS);
         for (path, mode, content) in assets {
-            digester = digester.field(path).field(mode.to_be_bytes()).field(content);
+            digester = digester
+                .field(path)
+                .field(mode.to_be_bytes())
+                .field(content);
         }
         digester.finish()
     }
@@ -111,9 +119,17 @@ impl Builder for DebianBuilder {
     ) -> Result<Built, BuildError> {
         match recipe {
             ImageRecipe::Micro { suite } => micro::build(suite, directory, progress),
-            ImageRecipe::Debian { suite, packages, size } => {
-                Debian { suite, packages, size: *size, key: recipe.key() }.build(directory, progress)
+            ImageRecipe::Debian {
+                suite,
+                packages,
+                size,
+            } => Debian {
+                suite,
+                packages,
+                size: *size,
+                key: recipe.key(),
             }
+            .build(directory, progress),
         }
     }
 
@@ -122,7 +138,12 @@ impl Builder for DebianBuilder {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             // A build that was cut short left files of an ordinary user's subordinate ids.
-            Err(_) => Ok(namespace::as_root("rm").arg("-rf").arg(directory).limit(DISCARD_LIMIT).run().map(drop)?),
+            Err(_) => Ok(namespace::as_root("rm")
+                .arg("-rf")
+                .arg(directory)
+                .limit(DISCARD_LIMIT)
+                .run()
+                .map(drop)?),
         }
     }
 }

@@ -19,7 +19,11 @@ pub struct CpioWriter<W: Write> {
 impl<W: Write> CpioWriter<W> {
     /// Starts an archive.
     pub fn new(out: W) -> Self {
-        Self { out, written: 0, inode: 0 }
+        Self {
+            out,
+            written: 0,
+            inode: 0,
+        }
     }
 
     /// Adds a directory. Parents come before what is in them.
@@ -52,11 +56,14 @@ impl<W: Write> CpioWriter<W> {
     }
 
     fn entry(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
-        let too_large = |_| io::Error::new(io::ErrorKind::InvalidInput, format!("{path} is over 4 GiB"));
+        let too_large =
+            |_| io::Error::new(io::ErrorKind::InvalidInput, format!("{path} is over 4 GiB"));
         let size = u32::try_from(content.len()).map_err(too_large)?;
         let name_size = u32::try_from(path.len() + 1).map_err(too_large)?;
         let links = 1;
-        let fields = [self.inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0];
+        let fields = [
+            self.inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0,
+        ];
         let mut header = String::from("070701");
         for field in fields {
             header.push_str(&format!("{field:08X}"));
@@ -90,8 +97,16 @@ mod tests {
         let mut cpio = CpioWriter::new(Vec::new());
         cpio.file("ab", 0o644, b"hello").unwrap();
         let bytes = cpio.finish().unwrap();
-        let header = "070701000000010000".to_owned() + "81A4" + &"0".repeat(16) + "00000001" + &"0".repeat(8);
-        assert!(bytes.starts_with(header.as_bytes()), "{}", String::from_utf8_lossy(&bytes));
+        let header = "070701000000010000".to_owned()
+            + "81A4"
+            + &"0".repeat(16)
+            + "00000001"
+            + &"0".repeat(8);
+        assert!(
+            bytes.starts_with(header.as_bytes()),
+            "{}",
+            String::from_utf8_lossy(&bytes)
+        );
         // 110 bytes of header, "ab\0" and 3 of padding, then the content at a multiple of 4.
         assert_eq!(&bytes[110..116], b"ab\0\0\0\0");
         assert_eq!(&bytes[116..124], b"hello\0\0\0");

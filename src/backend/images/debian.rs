@@ -28,7 +28,12 @@ const PACKAGES: [&str; 8] = [
     "udev",
 ];
 /// Files of packages that no guest reads; what is left out need not be unpacked, either.
-const LEFT_OUT: [&str; 4] = ["/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/doc/*"];
+const LEFT_OUT: [&str; 4] = [
+    "/usr/share/man/*",
+    "/usr/share/info/*",
+    "/usr/share/locale/*",
+    "/usr/share/doc/*",
+];
 /// Longest time to unpack a root filesystem and to write the disk.
 const PACK_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Name space of the filesystem's UUID.
@@ -36,10 +41,26 @@ const FILESYSTEM_NAMESPACE: Uuid = Uuid::from_u128(0x6c61_6272_6967_4000_8000_72
 
 /// Files of labrig's own on the disk.
 pub const DISK_ASSETS: [Asset; 6] = [
-    ("etc/systemd/system/labrig-ready.service", 0o644, include_str!("assets/debian/ready.service")),
-    ("etc/systemd/system.conf.d/labrig.conf", 0o644, include_str!("assets/debian/system.conf")),
-    ("etc/systemd/journald.conf.d/labrig.conf", 0o644, include_str!("assets/debian/journald.conf")),
-    ("etc/ssh/sshd_config.d/labrig.conf", 0o644, include_str!("assets/debian/sshd.conf")),
+    (
+        "etc/systemd/system/labrig-ready.service",
+        0o644,
+        include_str!("assets/debian/ready.service"),
+    ),
+    (
+        "etc/systemd/system.conf.d/labrig.conf",
+        0o644,
+        include_str!("assets/debian/system.conf"),
+    ),
+    (
+        "etc/systemd/journald.conf.d/labrig.conf",
+        0o644,
+        include_str!("assets/debian/journald.conf"),
+    ),
+    (
+        "etc/ssh/sshd_config.d/labrig.conf",
+        0o644,
+        include_str!("assets/debian/sshd.conf"),
+    ),
     // Each guest gets its own from its virtual hardware at its first boot.
     ("etc/machine-id", 0o444, ""),
     ("etc/hostname", 0o644, "localhost\n"),
@@ -54,9 +75,18 @@ pub const PACK: &str = include_str!("assets/debian/pack");
 
 /// Units that are switched on.
 const ENABLED: [(&str, &str); 3] = [
-    ("multi-user.target.wants/labrig-ready.service", "/etc/systemd/system/labrig-ready.service"),
-    ("multi-user.target.wants/systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service"),
-    ("sockets.target.wants/systemd-networkd.socket", "/lib/systemd/system/systemd-networkd.socket"),
+    (
+        "multi-user.target.wants/labrig-ready.service",
+        "/etc/systemd/system/labrig-ready.service",
+    ),
+    (
+        "multi-user.target.wants/systemd-networkd.service",
+        "/lib/systemd/system/systemd-networkd.service",
+    ),
+    (
+        "sockets.target.wants/systemd-networkd.socket",
+        "/lib/systemd/system/systemd-networkd.socket",
+    ),
 ];
 /// Units that cost time at boot or make noise while something is measured.
 const MASKED: [&str; 27] = [
@@ -92,7 +122,13 @@ const MASKED: [&str; 27] = [
 const INITRD: Initrd<'static> = Initrd {
     assets: &INITRD_ASSETS,
     programs: &[],
-    modules: &["virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "virtio_net"],
+    modules: &[
+        "virtio_pci",
+        "virtio_blk",
+        "crc32c_generic",
+        "ext4",
+        "virtio_net",
+    ],
     directories: &[],
 };
 
@@ -113,7 +149,11 @@ impl Debian<'_> {
     ///
     /// # Errors
     /// When the packages cannot be fetched, lack a part, or do not fit on the disk.
-    pub fn build(&self, directory: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<Built, BuildError> {
+    pub fn build(
+        &self,
+        directory: &Path,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<Built, BuildError> {
         let tar = directory.join("packages.tar");
         self.bootstrap().run(&tar, progress)?;
         progress("writing the initial RAM disk");
@@ -121,7 +161,8 @@ impl Debian<'_> {
         let (kernel, initrd) = (directory.join("vmlinuz"), directory.join("initrd"));
         fs_err::write(&kernel, root.kernel()?)?;
         INITRD.write(&mut root, &initrd)?;
-        let packages = packages::from_status(&String::from_utf8_lossy(&root.read("var/lib/dpkg/status")?));
+        let packages =
+            packages::from_status(&String::from_utf8_lossy(&root.read("var/lib/dpkg/status")?));
 
         progress("writing the disk");
         lay_overlay(&directory.join("overlay"))?;
@@ -138,11 +179,19 @@ impl Debian<'_> {
         let (raw, disk) = (directory.join("disk.raw"), directory.join("disk.qcow2"));
         to_qcow2(&raw, &disk)?;
         fs_err::remove_file(raw)?;
-        Ok(Built { disk: Some(disk), kernel: Some(kernel), initrd: Some(initrd), packages })
+        Ok(Built {
+            disk: Some(disk),
+            kernel: Some(kernel),
+            initrd: Some(initrd),
+            packages,
+        })
     }
 
     fn bootstrap(&self) -> Bootstrap<'_> {
-        let mut arguments: Vec<_> = LEFT_OUT.iter().map(|path| format!("--dpkgopt=path-exclude={path}")).collect();
+        let mut arguments: Vec<_> = LEFT_OUT
+            .iter()
+            .map(|path| format!("--dpkgopt=path-exclude={path}"))
+            .collect();
         arguments.push("--dpkgopt=path-include=/usr/share/doc/*/copyright".to_owned());
         // The initial RAM disk is ours, so the distribution's need not be made. dpkg keeps the
         // setting that is there before the package.
@@ -152,8 +201,16 @@ impl Debian<'_> {
              echo update_initramfs=no >\"$1\"/etc/initramfs-tools/update-initramfs.conf"
                 .to_owned(),
         );
-        let packages = PACKAGES.into_iter().chain(self.packages.iter().map(String::as_str)).collect();
-        Bootstrap { suite: self.suite, variant: "minbase", packages, arguments }
+        let packages = PACKAGES
+            .into_iter()
+            .chain(self.packages.iter().map(String::as_str))
+            .collect();
+        Bootstrap {
+            suite: self.suite,
+            variant: "minbase",
+            packages,
+            arguments,
+        }
     }
 }
 
@@ -166,7 +223,10 @@ fn lay_overlay(overlay: &Path) -> io::Result<()> {
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
     }
     let units = overlay.join("etc/systemd/system");
-    let links = ENABLED.iter().copied().chain(MASKED.iter().map(|unit| (*unit, "/dev/null")));
+    let links = ENABLED
+        .iter()
+        .copied()
+        .chain(MASKED.iter().map(|unit| (*unit, "/dev/null")));
     for (unit, target) in links {
         let path = units.join(unit);
         make_parent(&path)?;
@@ -188,9 +248,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         lay_overlay(directory.path()).unwrap();
         let units = directory.path().join("etc/systemd/system");
-        assert_eq!(std::fs::read_link(units.join("getty.target")).unwrap(), Path::new("/dev/null"));
+        assert_eq!(
+            std::fs::read_link(units.join("getty.target")).unwrap(),
+            Path::new("/dev/null")
+        );
         assert!(units.join("labrig-ready.service").is_file());
-        assert!(units.join("multi-user.target.wants/systemd-networkd.service").is_symlink());
-        assert_eq!(std::fs::read(directory.path().join("etc/machine-id")).unwrap(), b"");
+        assert!(
+            units
+                .join("multi-user.target.wants/systemd-networkd.service")
+                .is_symlink()
+        );
+        assert_eq!(
+            std::fs::read(directory.path().join("etc/machine-id")).unwrap(),
+            b""
+        );
     }
 }

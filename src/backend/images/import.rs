@@ -69,7 +69,9 @@ impl From<ImportError> for PortError {
         let hint = match &error {
             ImportError::Build(_) => None,
             ImportError::Changed => Some("run the command again"),
-            ImportError::Dependent { .. } => Some("make one file of it with `qemu-img convert -O qcow2`"),
+            ImportError::Dependent { .. } => {
+                Some("make one file of it with `qemu-img convert -O qcow2`")
+            }
             ImportError::Format { .. } => Some("convert it with `qemu-img convert -O qcow2`"),
         };
         let port = Self::new(ErrorKind::Fatal, "import the image").because(error);
@@ -125,16 +127,30 @@ pub fn import(key: Digest, from: Paths<'_>, directory: &Path) -> Result<Built, I
         (Some((copy, _)), Some(named)) => Some(as_qcow2(copy, named, directory)?),
         _ => None,
     };
-    Ok(Built { disk, kernel: kernel.map(|k| k.0), initrd: initrd.map(|i| i.0), packages: Vec::new() })
+    Ok(Built {
+        disk,
+        kernel: kernel.map(|k| k.0),
+        initrd: initrd.map(|i| i.0),
+        packages: Vec::new(),
+    })
 }
 
 /// A qcow2 disk that stands alone is taken as it is, a raw one is converted.
 fn as_qcow2(copy: PathBuf, named: &Path, directory: &Path) -> Result<PathBuf, ImportError> {
-    let report = Tool::new("qemu-img").args(["info", "--output=json"]).arg(&copy).run()?;
+    let report = Tool::new("qemu-img")
+        .args(["info", "--output=json"])
+        .arg(&copy)
+        .run()?;
     let info: Info = serde_json::from_slice(&report).map_err(io::Error::other)?;
-    let data_file = info.format_specific.and_then(|s| s.data).and_then(|d| d.data_file);
+    let data_file = info
+        .format_specific
+        .and_then(|s| s.data)
+        .and_then(|d| d.data_file);
     if let Some(on) = info.backing_filename.or(data_file) {
-        return Err(ImportError::Dependent { disk: named.to_owned(), on });
+        return Err(ImportError::Dependent {
+            disk: named.to_owned(),
+            on,
+        });
     }
     match info.format.as_str() {
         "qcow2" => Ok(copy),
@@ -144,7 +160,10 @@ fn as_qcow2(copy: PathBuf, named: &Path, directory: &Path) -> Result<PathBuf, Im
             fs_err::remove_file(copy)?;
             Ok(converted)
         }
-        _ => Err(ImportError::Format { disk: named.to_owned(), format: info.format }),
+        _ => Err(ImportError::Format {
+            disk: named.to_owned(),
+            format: info.format,
+        }),
     }
 }
 

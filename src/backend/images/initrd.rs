@@ -68,7 +68,11 @@ impl Initrd<'_> {
         let modules = modules::closure(root, self.modules)?;
         let order: String = modules.iter().map(|m| format!("{}\n", m.file)).collect();
         files.insert("lib/labrig/modules".to_owned(), (0o644, order.into_bytes()));
-        files.extend(modules.into_iter().map(|m| (format!("lib/modules/{}", m.file), (0o644, m.content))));
+        files.extend(
+            modules
+                .into_iter()
+                .map(|m| (format!("lib/modules/{}", m.file), (0o644, m.content))),
+        );
         Ok(files)
     }
 }
@@ -88,7 +92,11 @@ fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut Files) -> io::Re
         .filter(|s| s.contains(".so"))
         .collect();
     for name in strings {
-        let to = if name.starts_with("ld-linux") { format!("lib64/{name}") } else { format!("lib/{name}") };
+        let to = if name.starts_with("ld-linux") {
+            format!("lib64/{name}")
+        } else {
+            format!("lib/{name}")
+        };
         let found = root.find(name).map(str::to_owned);
         if let (false, Some(from)) = (files.contains_key(&to), found) {
             let library = root.read(&from)?;
@@ -100,10 +108,20 @@ fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut Files) -> io::Re
 }
 
 /// All directories the files need and the ones given, parents first.
-fn directories<'a>(given: &[(&'a str, u32)], files: impl Iterator<Item = &'a String>) -> BTreeMap<String, u32> {
+fn directories<'a>(
+    given: &[(&'a str, u32)],
+    files: impl Iterator<Item = &'a String>,
+) -> BTreeMap<String, u32> {
     let given: Vec<_> = DIRECTORIES.iter().chain(given).copied().collect();
-    let mut all: BTreeMap<String, u32> = given.iter().map(|(d, mode)| ((*d).to_owned(), *mode)).collect();
-    for path in given.iter().map(|(d, _)| *d).chain(files.map(String::as_str)) {
+    let mut all: BTreeMap<String, u32> = given
+        .iter()
+        .map(|(d, mode)| ((*d).to_owned(), *mode))
+        .collect();
+    for path in given
+        .iter()
+        .map(|(d, _)| *d)
+        .chain(files.map(String::as_str))
+    {
         for (slash, _) in path.match_indices('/') {
             all.entry(path[..slash].to_owned()).or_insert(0o755);
         }
@@ -118,7 +136,9 @@ mod tests {
     #[test]
     fn parents_come_before_what_is_in_them() {
         let files = ["usr/lib/a/b.so".to_owned()];
-        let all: Vec<_> = directories(&[("etc/dropbear", 0o700), ("tmp", 0o1777)], files.iter()).into_iter().collect();
+        let all: Vec<_> = directories(&[("etc/dropbear", 0o700), ("tmp", 0o1777)], files.iter())
+            .into_iter()
+            .collect();
         let place = |name: &str| all.iter().position(|(d, _)| d == name).unwrap();
         assert!(place("usr") < place("usr/lib") && place("usr/lib") < place("usr/lib/a"));
         assert!(place("etc") < place("etc/dropbear"));
@@ -131,7 +151,10 @@ mod tests {
         let path = directory.path().join("root.tar");
         let mut tar = tar::Builder::new(std::fs::File::create(&path).unwrap());
         for (name, content) in [
-            ("usr/bin/tool", &b"\x7fELF\0/lib64/ld-linux-x86-64.so.2\0liba.so.1\0libabsent.so.9\0"[..]),
+            (
+                "usr/bin/tool",
+                &b"\x7fELF\0/lib64/ld-linux-x86-64.so.2\0liba.so.1\0libabsent.so.9\0"[..],
+            ),
             ("usr/lib/x/liba.so.1", b"\x7fELF\0libb.so.2\0liba.so.1\0"),
             ("usr/lib/x/libb.so.2", b"\x7fELF\0"),
             ("lib/x/ld-linux-x86-64.so.2", b"\x7fELF\0"),
@@ -147,6 +170,13 @@ mod tests {
         let program = root.read("usr/bin/tool").unwrap();
         add_libraries(&mut root, &program, &mut files).unwrap();
         let names: Vec<_> = files.keys().map(String::as_str).collect();
-        assert_eq!(names, ["lib/liba.so.1", "lib/libb.so.2", "lib64/ld-linux-x86-64.so.2"]);
+        assert_eq!(
+            names,
+            [
+                "lib/liba.so.1",
+                "lib/libb.so.2",
+                "lib64/ld-linux-x86-64.so.2"
+            ]
+        );
     }
 }

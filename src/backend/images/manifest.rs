@@ -55,7 +55,11 @@ impl Stamp {
     pub fn of(path: &Path) -> io::Result<Self> {
         let data = fs_err::metadata(path)?;
         let modified_ns = data.mtime() * 1_000_000_000 + data.mtime_nsec();
-        Ok(Self { size: data.size(), modified_ns, inode: data.ino() })
+        Ok(Self {
+            size: data.size(),
+            modified_ns,
+            inode: data.ino(),
+        })
     }
 }
 
@@ -79,7 +83,10 @@ impl Part {
     /// # Errors
     /// When it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
-        Ok(Self { stamp: Stamp::of(path)?, sha256: Digest::of_reader(File::open(path)?)? })
+        Ok(Self {
+            stamp: Stamp::of(path)?,
+            sha256: Digest::of_reader(File::open(path)?)?,
+        })
     }
 }
 
@@ -123,11 +130,23 @@ pub struct Manifest {
 
 impl Manifest {
     /// Describes parts.
-    pub fn new(parts: BTreeMap<Role, Part>, packages: Vec<Package>, recipe: Option<ImageRecipe>) -> Self {
-        let digester = parts.iter().fold(Digester::default(), |digester, (role, part)| {
-            digester.field(role.file_name()).field(part.sha256.bytes())
-        });
-        Self { format: FORMAT, digest: digester.finish(), parts, packages, recipe }
+    pub fn new(
+        parts: BTreeMap<Role, Part>,
+        packages: Vec<Package>,
+        recipe: Option<ImageRecipe>,
+    ) -> Self {
+        let digester = parts
+            .iter()
+            .fold(Digester::default(), |digester, (role, part)| {
+                digester.field(role.file_name()).field(part.sha256.bytes())
+            });
+        Self {
+            format: FORMAT,
+            digest: digester.finish(),
+            parts,
+            packages,
+            recipe,
+        }
     }
 
     /// Reads the manifest of an image, and makes sure that the parts are what it says.
@@ -148,7 +167,11 @@ impl Manifest {
             // A store that was copied or restored has other stamps and may be well.
             let found = Part::of(&path)?.sha256;
             if found != part.sha256 {
-                return Err(DamageError::Changed { file: role.file_name(), found, wanted: part.sha256 });
+                return Err(DamageError::Changed {
+                    file: role.file_name(),
+                    found,
+                    wanted: part.sha256,
+                });
             }
         }
         Ok(manifest)
@@ -156,7 +179,11 @@ impl Manifest {
 
     /// The image as others see it.
     pub fn files(&self, directory: &Path) -> ImageFiles {
-        let part = |role: Role| self.parts.contains_key(&role).then(|| directory.join(role.file_name()));
+        let part = |role: Role| {
+            self.parts
+                .contains_key(&role)
+                .then(|| directory.join(role.file_name()))
+        };
         ImageFiles {
             digest: self.digest,
             disk: part(Role::Disk),

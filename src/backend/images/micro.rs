@@ -8,7 +8,12 @@ use super::packages::{self, Bootstrap};
 use super::rootfs::Rootfs;
 
 /// Packages the parts are taken from; util-linux gives `flock`, which busybox here lacks.
-const PACKAGES: [&str; 4] = ["busybox-static", "dropbear-bin", "linux-image-cloud-amd64", "util-linux"];
+const PACKAGES: [&str; 4] = [
+    "busybox-static",
+    "dropbear-bin",
+    "linux-image-cloud-amd64",
+    "util-linux",
+];
 /// Where mmdebstrap's hook leaves the list of package files.
 const PACKAGE_LIST: &str = "labrig-packages";
 
@@ -16,7 +21,11 @@ const PACKAGE_LIST: &str = "labrig-packages";
 pub const ASSETS: [Asset; 8] = [
     ("init", 0o755, include_str!("assets/micro/init")),
     ("lib/labrig/boot.sh", 0o644, include_str!("assets/boot.sh")),
-    ("lib/labrig/ready", 0o755, include_str!("assets/micro/ready")),
+    (
+        "lib/labrig/ready",
+        0o755,
+        include_str!("assets/micro/ready"),
+    ),
     ("etc/inittab", 0o644, include_str!("assets/micro/inittab")),
     ("etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\n"),
     ("etc/shadow", 0o600, "root:*:19000:0:99999:7:::\n"),
@@ -28,7 +37,10 @@ const INITRD: Initrd<'static> = Initrd {
     assets: &ASSETS,
     programs: &[
         ("usr/sbin/dropbear", "usr/sbin/dropbear"),
-        ("usr/lib/dropbear/dropbearconvert", "usr/bin/dropbearconvert"),
+        (
+            "usr/lib/dropbear/dropbearconvert",
+            "usr/bin/dropbearconvert",
+        ),
         ("usr/bin/flock", "usr/bin/flock"),
     ],
     // Drivers for what labrig gives a guest.
@@ -46,11 +58,21 @@ const INITRD: Initrd<'static> = Initrd {
 ///
 /// # Errors
 /// When the packages cannot be fetched or lack a part.
-pub fn build(suite: &str, directory: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<Built, BuildError> {
+pub fn build(
+    suite: &str,
+    directory: &Path,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Built, BuildError> {
     let tar = directory.join("packages.tar");
-    let list_packages = format!("--extract-hook=ls \"$1\"/var/cache/apt/archives >\"$1\"/{PACKAGE_LIST}");
-    Bootstrap { suite, variant: "extract", packages: PACKAGES.to_vec(), arguments: vec![list_packages] }
-        .run(&tar, progress)?;
+    let list_packages =
+        format!("--extract-hook=ls \"$1\"/var/cache/apt/archives >\"$1\"/{PACKAGE_LIST}");
+    Bootstrap {
+        suite,
+        variant: "extract",
+        packages: PACKAGES.to_vec(),
+        arguments: vec![list_packages],
+    }
+    .run(&tar, progress)?;
     progress("writing the initial RAM disk");
     let mut root = Rootfs::open(&tar)?;
     let (kernel, initrd) = (directory.join("vmlinuz"), directory.join("initrd"));
@@ -58,5 +80,10 @@ pub fn build(suite: &str, directory: &Path, progress: &(dyn Fn(&str) + Sync)) ->
     INITRD.write(&mut root, &initrd)?;
     let packages = packages::from_file_names(&String::from_utf8_lossy(&root.read(PACKAGE_LIST)?));
     fs_err::remove_file(&tar)?;
-    Ok(Built { disk: None, kernel: Some(kernel), initrd: Some(initrd), packages })
+    Ok(Built {
+        disk: None,
+        kernel: Some(kernel),
+        initrd: Some(initrd),
+        packages,
+    })
 }

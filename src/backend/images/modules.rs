@@ -35,19 +35,32 @@ pub fn closure(root: &mut Rootfs, names: &[&str]) -> io::Result<Vec<Module>> {
 fn add(root: &mut Rootfs, built_in: &str, name: &str, order: &mut Vec<Module>) -> io::Result<()> {
     let is_it = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or_default();
-        file.split('.').next().is_some_and(|stem| stem.replace('-', "_") == name)
+        file.split('.')
+            .next()
+            .is_some_and(|stem| stem.replace('-', "_") == name)
     };
     if order.iter().any(|m| is_it(&m.file)) || built_in.lines().any(is_it) {
         return Ok(());
     }
-    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("the kernel has no module {name}"));
-    let path = root.paths().find(|p| p.contains("/modules/") && p.contains(".ko") && is_it(p)).ok_or_else(missing)?;
+    let missing = || {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("the kernel has no module {name}"),
+        )
+    };
+    let path = root
+        .paths()
+        .find(|p| p.contains("/modules/") && p.contains(".ko") && is_it(p))
+        .ok_or_else(missing)?;
     let path = path.to_owned();
     let content = plain(&path, root.read(&path)?)?;
     for needed in depends(&content) {
         add(root, built_in, &needed, order)?;
     }
-    order.push(Module { file: format!("{name}.ko"), content });
+    order.push(Module {
+        file: format!("{name}.ko"),
+        content,
+    });
     Ok(())
 }
 
@@ -64,7 +77,11 @@ fn plain(path: &str, content: Vec<u8>) -> io::Result<Vec<u8>> {
     let mut file = tempfile::tempfile()?;
     file.write_all(&content)?;
     file.rewind()?;
-    Tool::new(program).arg("-dc").stdin(file).run().map_err(io::Error::other)
+    Tool::new(program)
+        .arg("-dc")
+        .stdin(file)
+        .run()
+        .map_err(io::Error::other)
 }
 
 /// What a module says it depends on: the `depends=` entry of its `.modinfo` section.
@@ -72,7 +89,13 @@ fn depends(module: &[u8]) -> Vec<String> {
     module
         .split(|b| *b == 0)
         .find_map(|entry| entry.strip_prefix(b"depends="))
-        .map(|list| String::from_utf8_lossy(list).split(',').filter(|n| !n.is_empty()).map(|n| n.replace('-', "_")).collect())
+        .map(|list| {
+            String::from_utf8_lossy(list)
+                .split(',')
+                .filter(|n| !n.is_empty())
+                .map(|n| n.replace('-', "_"))
+                .collect()
+        })
         .unwrap_or_default()
 }
 
@@ -81,7 +104,12 @@ mod tests {
     use super::*;
 
     fn module(depends: &str) -> Vec<u8> {
-        [b"\x7fELF\0license=GPL\0depends=", depends.as_bytes(), b"\0name=x\0"].concat()
+        [
+            b"\x7fELF\0license=GPL\0depends=",
+            depends.as_bytes(),
+            b"\0name=x\0",
+        ]
+        .concat()
     }
 
     #[test]
@@ -94,7 +122,10 @@ mod tests {
             ("lib/modules/6.1/kernel/net-failover.ko", module("")),
             ("lib/modules/6.1/kernel/ring.ko", module("core")),
             ("lib/modules/6.1/kernel/blk.ko", module("ring")),
-            ("lib/modules/6.1/modules.builtin", b"kernel/core.ko\n".to_vec()),
+            (
+                "lib/modules/6.1/modules.builtin",
+                b"kernel/core.ko\n".to_vec(),
+            ),
         ] {
             let mut header = tar::Header::new_gnu();
             header.set_size(content.len() as u64);
@@ -105,6 +136,11 @@ mod tests {
         let order = closure(&mut root, &["net", "blk"]).unwrap();
         let names: Vec<_> = order.iter().map(|m| m.file.as_str()).collect();
         assert_eq!(names, ["net_failover.ko", "ring.ko", "net.ko", "blk.ko"]);
-        assert!(closure(&mut root, &["sound"]).unwrap_err().to_string().contains("sound"));
+        assert!(
+            closure(&mut root, &["sound"])
+                .unwrap_err()
+                .to_string()
+                .contains("sound")
+        );
     }
 }

@@ -10,5 +10,13 @@ pub fn as_root(program: &str) -> Tool {
     if Uid::effective().is_root() {
         return Tool::new(program);
     }
-    Tool::new("unshare").args(["--user", "--map-root-user", "--map-auto", "--fork", "--kill-child", "--", program])
+    Tool::new("unshare").args([
+        "--user",
+        "--map-root-user",
+        "--map-auto",
+        "--fork",
+        "--kill-child",
+        "--",
+        program,
+    ])
 }

@@ -33,7 +33,11 @@ impl Bootstrap<'_> {
     /// When mmdebstrap fails: no network, an unknown package, no subordinate user ids.
     pub fn run(&self, tar: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), ToolError> {
         let sources = Sources::of_host(self.suite);
-        let mode = if Uid::effective().is_root() { "root" } else { "unshare" };
+        let mode = if Uid::effective().is_root() {
+            "root"
+        } else {
+            "unshare"
+        };
         Tool::new("mmdebstrap")
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("DEBIAN_FRONTEND", "noninteractive")
@@ -64,7 +68,10 @@ pub fn from_file_names(list: &str) -> Vec<Package> {
             let mut parts = line.strip_suffix(".deb")?.split('_');
             let (name, version) = (parts.next()?, parts.next()?);
             // The colon of an epoch is written as %3a in file names.
-            Some(Package { name: name.to_owned(), version: version.replace("%3a", ":") })
+            Some(Package {
+                name: name.to_owned(),
+                version: version.replace("%3a", ":"),
+            })
         })
         .collect();
     packages.sort();
@@ -74,12 +81,19 @@ pub fn from_file_names(list: &str) -> Vec<Package> {
 /// Reads the installed packages from dpkg's status file.
 pub fn from_status(status: &str) -> Vec<Package> {
     let field = |stanza: &str, name: &str| {
-        stanza.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
+        stanza
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
     };
     let mut packages: Vec<_> = status
         .split("\n\n")
         .filter(|stanza| field(stanza, "Status").is_some_and(|s| s.ends_with(" installed")))
-        .filter_map(|stanza| Some(Package { name: field(stanza, "Package")?, version: field(stanza, "Version")? }))
+        .filter_map(|stanza| {
+            Some(Package {
+                name: field(stanza, "Package")?,
+                version: field(stanza, "Version")?,
+            })
+        })
         .collect();
     packages.sort();
     packages
@@ -90,13 +104,19 @@ mod tests {
     use super::*;
 
     fn package(name: &str, version: &str) -> Package {
-        Package { name: name.to_owned(), version: version.to_owned() }
+        Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+        }
     }
 
     #[test]
     fn reads_names_of_package_files() {
         let list = "passwd_1%3a4.13_amd64.deb\npartial\nadduser_3.134_all.deb\n";
-        assert_eq!(from_file_names(list), [package("adduser", "3.134"), package("passwd", "1:4.13")]);
+        assert_eq!(
+            from_file_names(list),
+            [package("adduser", "3.134"), package("passwd", "1:4.13")]
+        );
     }
 
     #[test]
@@ -104,6 +124,9 @@ mod tests {
         let status = "Package: b\nStatus: install ok installed\nVersion: 1:2-3\nDescription: x\n Version: 9\n\n\
                       Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n\
                       Package: a\nStatus: install ok installed\nVersion: 4\n";
-        assert_eq!(from_status(status), [package("a", "4"), package("b", "1:2-3")]);
+        assert_eq!(
+            from_status(status),
+            [package("a", "4"), package("b", "1:2-3")]
+        );
     }
 }

@@ -33,19 +33,27 @@ impl Rootfs {
         for entry in archive.entries_with_seek()? {
             let entry = entry?;
             let name = plain(&String::from_utf8_lossy(&entry.path_bytes()));
-            let target = || entry.link_name_bytes().map(|b| String::from_utf8_lossy(&b).into_owned());
+            let target = || {
+                entry
+                    .link_name_bytes()
+                    .map(|b| String::from_utf8_lossy(&b).into_owned())
+            };
             let node = match entry.header().entry_type() {
                 kind if kind.is_symlink() => target().map(|t| Node::Link(beside(&name, &t))),
                 // A hard link names its target from the top of the archive.
                 kind if kind.is_hard_link() => target().map(|t| Node::Link(plain(&t))),
-                kind if kind.is_file() => {
-                    Some(Node::File { offset: entry.raw_file_position(), size: entry.size() })
-                }
+                kind if kind.is_file() => Some(Node::File {
+                    offset: entry.raw_file_position(),
+                    size: entry.size(),
+                }),
                 _ => None,
             };
             nodes.extend(node.map(|node| (name, node)));
         }
-        Ok(Self { archive: File::open(path)?, nodes })
+        Ok(Self {
+            archive: File::open(path)?,
+            nodes,
+        })
     }
 
     /// All paths of files and links, sorted.
@@ -55,12 +63,15 @@ impl Rootfs {
 
     /// The first path of a file or link with this base name.
     pub fn find(&self, base_name: &str) -> Option<&str> {
-        self.paths().find(|p| p.rsplit('/').next() == Some(base_name))
+        self.paths()
+            .find(|p| p.rsplit('/').next() == Some(base_name))
     }
 
     /// The one path that starts and ends so; the last one when there are several.
     pub fn matching(&self, prefix: &str, suffix: &str) -> Option<&str> {
-        self.paths().filter(|p| p.starts_with(prefix) && p.ends_with(suffix)).last()
+        self.paths()
+            .filter(|p| p.starts_with(prefix) && p.ends_with(suffix))
+            .last()
     }
 
     /// The kernel's content.
@@ -77,10 +88,20 @@ impl Rootfs {
     /// # Errors
     /// When it is not there, or reading fails.
     pub fn read(&mut self, path: &str) -> io::Result<Vec<u8>> {
-        let missing = || io::Error::new(io::ErrorKind::NotFound, format!("{path} is not in the packages"));
+        let missing = || {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("{path} is not in the packages"),
+            )
+        };
         let mut at = path.to_owned();
         for _ in 0..MAX_LINKS {
-            match self.nodes.get(&at).or_else(|| self.nodes.get(&merged(&at))).ok_or_else(missing)? {
+            match self
+                .nodes
+                .get(&at)
+                .or_else(|| self.nodes.get(&merged(&at)))
+                .ok_or_else(missing)?
+            {
                 Node::Link(target) => at.clone_from(target),
                 &Node::File { offset, size } => {
                     let mut content = Vec::new();
@@ -96,12 +117,16 @@ impl Rootfs {
 
 /// The other place of a path, as `/bin`, `/lib` and `/sbin` may be links into `/usr`.
 fn merged(path: &str) -> String {
-    path.strip_prefix("usr/").map_or_else(|| format!("usr/{path}"), str::to_owned)
+    path.strip_prefix("usr/")
+        .map_or_else(|| format!("usr/{path}"), str::to_owned)
 }
 
 /// A path from the top of the archive, without `./` and slashes in front.
 fn plain(path: &str) -> String {
-    path.trim_start_matches("./").trim_start_matches('/').trim_end_matches('/').to_owned()
+    path.trim_start_matches("./")
+        .trim_start_matches('/')
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 /// What a link at `path` means by `target`.
@@ -137,7 +162,12 @@ mod tests {
         };
         file("usr/lib/x/liba.so.1.2", b"library");
         file("bin/tool", b"tool");
-        for (name, target) in [("usr/lib/x/liba.so.1", "liba.so.1.2"), ("lib64/ld.so", "/lib/x/../x/liba.so.1"), ("a", "b"), ("b", "a")] {
+        for (name, target) in [
+            ("usr/lib/x/liba.so.1", "liba.so.1.2"),
+            ("lib64/ld.so", "/lib/x/../x/liba.so.1"),
+            ("a", "b"),
+            ("b", "a"),
+        ] {
             let mut header = tar::Header::new_gnu();
             header.set_entry_type(tar::EntryType::Symlink);
             header.set_size(0);
@@ -155,14 +185,22 @@ mod tests {
         assert_eq!(root.read("lib64/ld.so").unwrap(), b"library");
         assert_eq!(root.read("usr/bin/tool").unwrap(), b"tool");
         assert_eq!(root.find("tool"), Some("bin/tool"));
-        assert_eq!(root.matching("usr/lib/", ".2"), Some("usr/lib/x/liba.so.1.2"));
+        assert_eq!(
+            root.matching("usr/lib/", ".2"),
+            Some("usr/lib/x/liba.so.1.2")
+        );
     }
 
     #[test]
     fn a_missing_file_and_a_loop_are_errors() {
         let directory = tempfile::tempdir().unwrap();
         let mut root = Rootfs::open(&archive(directory.path())).unwrap();
-        assert!(root.read("nothing").unwrap_err().to_string().contains("nothing"));
+        assert!(
+            root.read("nothing")
+                .unwrap_err()
+                .to_string()
+                .contains("nothing")
+        );
         assert!(root.read("a").is_err());
     }
 }

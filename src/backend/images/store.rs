@@ -53,12 +53,26 @@ impl Store {
     pub fn list(&self) -> Result<Vec<StoredImage>, PortError> {
         let mut images = BTreeMap::new();
         for name in names_in(&self.root.join("keys"))? {
-            let Some(key) = name.get(..64).and_then(|text| text.parse::<Digest>().ok()) else { continue };
-            let Some(directory) = self.directory_of(key)? else { continue };
-            let Ok(manifest) = Manifest::verified(&directory) else { continue };
+            let Some(key) = name.get(..64).and_then(|text| text.parse::<Digest>().ok()) else {
+                continue;
+            };
+            let Some(directory) = self.directory_of(key)? else {
+                continue;
+            };
+            let Ok(manifest) = Manifest::verified(&directory) else {
+                continue;
+            };
             let size = Bytes(manifest.parts.values().map(Part::size).sum());
             let files = manifest.files(&directory);
-            images.insert(key, StoredImage { key, files, recipe: manifest.recipe, size });
+            images.insert(
+                key,
+                StoredImage {
+                    key,
+                    files,
+                    recipe: manifest.recipe,
+                    size,
+                },
+            );
         }
         Ok(images.into_values().collect())
     }
@@ -69,7 +83,9 @@ impl Store {
     /// # Errors
     /// When a file cannot be removed.
     pub fn remove(&self, key: Digest) -> Result<bool, PortError> {
-        let Some(directory) = self.directory_of(key)? else { return Ok(false) };
+        let Some(directory) = self.directory_of(key)? else {
+            return Ok(false);
+        };
         let _lock = self.lock(key, &|_| {})?;
         for name in self.key_names(key) {
             remove_if_there(&self.root.join("keys").join(name))?;
@@ -94,7 +110,13 @@ impl Store {
     /// Names a key may have: an import's is the key, a build's has the builder's fingerprint, so
     /// that a changed builder does not find what its elder made.
     fn key_names(&self, key: Digest) -> [String; 2] {
-        [format!("{key}-{}", self.builder.fingerprint().short(FINGERPRINT_DIGITS)), key.to_string()]
+        [
+            format!(
+                "{key}-{}",
+                self.builder.fingerprint().short(FINGERPRINT_DIGITS)
+            ),
+            key.to_string(),
+        ]
     }
 
     fn directory_of(&self, key: Digest) -> Result<Option<PathBuf>, PortError> {
@@ -113,7 +135,8 @@ impl Store {
             read => read?,
         };
         let digest: Digest = text.trim().parse().map_err(|e| {
-            PortError::fatal(format!("read {}", path.display()), e).hint("remove that file; the image is made again")
+            PortError::fatal(format!("read {}", path.display()), e)
+                .hint("remove that file; the image is made again")
         })?;
         Ok(Some(self.content_directory(digest)))
     }
@@ -127,14 +150,24 @@ impl Store {
     }
 
     /// Takes the lock of a key, which ends with the value, or with the process.
-    fn lock(&self, key: Digest, progress: &(dyn Fn(&str) + Sync)) -> Result<std::fs::File, PortError> {
+    fn lock(
+        &self,
+        key: Digest,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<std::fs::File, PortError> {
         let directory = self.root.join("locks");
         fs_err::create_dir_all(&directory)?;
         let path = directory.join(key.to_string());
-        let file = fs_err::OpenOptions::new().create(true).append(true).open(&path)?.into_parts().0;
+        let file = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)?
+            .into_parts()
+            .0;
         if file.try_lock().is_err() {
             progress("waiting for another labrig that makes this image");
-            file.lock().map_err(|e| PortError::fatal(format!("lock {}", path.display()), e))?;
+            file.lock()
+                .map_err(|e| PortError::fatal(format!("lock {}", path.display()), e))?;
         }
         Ok(file)
     }
@@ -143,13 +176,22 @@ impl Store {
         let needed = match &image.source {
             ImageSource::Build(recipe) => self.builder.space(recipe),
             // A raw disk is there twice while it is converted.
-            ImageSource::Path { disk, kernel, initrd } => {
+            ImageSource::Path {
+                disk,
+                kernel,
+                initrd,
+            } => {
                 let sizes = [disk, disk, kernel, initrd].into_iter().flatten();
-                Bytes(sizes.map(|p| fs_err::metadata(p).map_or(0, |m| m.len())).sum())
+                Bytes(
+                    sizes
+                        .map(|p| fs_err::metadata(p).map_or(0, |m| m.len()))
+                        .sum(),
+                )
             }
         };
-        let space = statvfs(&self.root)
-            .map_err(|e| PortError::fatal(format!("ask for free space at {}", self.root.display()), e))?;
+        let space = statvfs(&self.root).map_err(|e| {
+            PortError::fatal(format!("ask for free space at {}", self.root.display()), e)
+        })?;
         let free = Bytes(space.blocks_available() * space.fragment_size());
         if free >= needed {
             return Ok(());
@@ -165,16 +207,33 @@ impl Store {
             .hint("free some space, or set LABRIG_STATE_DIR to a directory on a larger disk"))
     }
 
-    fn make(&self, image: &Image, work: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<ImageFiles, PortError> {
+    fn make(
+        &self,
+        image: &Image,
+        work: &Path,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<ImageFiles, PortError> {
         let (built, recipe, key_name) = match &image.source {
             ImageSource::Build(recipe) => {
                 let built = self.builder.build(recipe, work, progress)?;
                 (built, Some(recipe.clone()), &self.key_names(image.key)[0])
             }
-            ImageSource::Path { disk, kernel, initrd } => {
+            ImageSource::Path {
+                disk,
+                kernel,
+                initrd,
+            } => {
                 progress("copying");
-                let from = Paths { disk: disk.as_ref(), kernel: kernel.as_ref(), initrd: initrd.as_ref() };
-                (import::import(image.key, from, work)?, None, &self.key_names(image.key)[1])
+                let from = Paths {
+                    disk: disk.as_ref(),
+                    kernel: kernel.as_ref(),
+                    initrd: initrd.as_ref(),
+                };
+                (
+                    import::import(image.key, from, work)?,
+                    None,
+                    &self.key_names(image.key)[1],
+                )
             }
         };
         progress("publishing");
@@ -191,11 +250,20 @@ impl Store {
     }
 
     /// Gives the parts their names, makes them read-only and durable, and moves them into place.
-    fn publish(&self, built: Built, recipe: Option<ImageRecipe>, work: &Path) -> Result<ImageFiles, PortError> {
+    fn publish(
+        &self,
+        built: Built,
+        recipe: Option<ImageRecipe>,
+        work: &Path,
+    ) -> Result<ImageFiles, PortError> {
         let stage = work.join("stage");
         fs_err::create_dir(&stage)?;
         let mut parts = BTreeMap::new();
-        for (role, from) in [(Role::Disk, built.disk), (Role::Kernel, built.kernel), (Role::Initrd, built.initrd)] {
+        for (role, from) in [
+            (Role::Disk, built.disk),
+            (Role::Kernel, built.kernel),
+            (Role::Initrd, built.initrd),
+        ] {
             let Some(from) = from else { continue };
             let to = stage.join(role.file_name());
             fs_err::rename(from, &to)?;
@@ -203,7 +271,8 @@ impl Store {
             parts.insert(role, Part::of(&to)?);
         }
         let manifest = Manifest::new(parts, built.packages, recipe);
-        let text = serde_json::to_vec_pretty(&manifest).map_err(|e| PortError::fatal("write the manifest", e))?;
+        let text = serde_json::to_vec_pretty(&manifest)
+            .map_err(|e| PortError::fatal("write the manifest", e))?;
         fs_err::write(stage.join(FILE_NAME), text)?;
         seal(&stage.join(FILE_NAME))?;
 
@@ -226,7 +295,9 @@ impl Store {
 
 impl ImageStore for Store {
     fn find(&self, key: Digest) -> Result<Option<ImageFiles>, PortError> {
-        let Some(directory) = self.directory_of(key)? else { return Ok(None) };
+        let Some(directory) = self.directory_of(key)? else {
+            return Ok(None);
+        };
         match Manifest::verified(&directory) {
             Ok(manifest) => Ok(Some(manifest.files(&directory))),
             Err(error) => Err(PortError::fatal(format!("use the image in {}", directory.display()), error)
@@ -234,7 +305,11 @@ impl ImageStore for Store {
         }
     }
 
-    fn ensure(&self, image: &Image, progress: &(dyn Fn(&str) + Sync)) -> Result<ImageFiles, PortError> {
+    fn ensure(
+        &self,
+        image: &Image,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<ImageFiles, PortError> {
         if let Some(files) = self.find(image.key)? {
             return Ok(files);
         }
