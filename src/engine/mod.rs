@@ -11,6 +11,7 @@ mod experiment;
 mod guest;
 mod ready;
 mod steps;
+mod template_renderer;
 #[cfg(test)]
 mod testing;
 mod trial;
@@ -22,3 +23,4 @@ pub use cancel::{Cancel, Cancelled};
 pub use error::EngineError;
 pub use experiment::{Experiment, FailedTrial, Summary, World, run};
 pub use steps::{Content, RenderError, ResolvedStep, StepRenderer};
+pub use template_renderer::TemplateRenderer;

@@ -31,7 +31,8 @@ pub trait StepRenderer: Send + Sync {
 /// A step with its templates filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolvedStep {
-    /// Run a shell command.
+    /// Run a shell command. What it leaves in the background lives until its trial is over; of the
+    /// setup, for good.
     Run {
         /// The command.
         command: String,

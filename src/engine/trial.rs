@@ -83,7 +83,9 @@ impl Place<'_> {
             tell(&rendered.step.name)?;
             let loads = self.step(number, rendered, &mut course).await?;
             if course.failure.is_none() && !loads.is_empty() {
-                match measured(&loads, metrics) {
+                // A tool may have printed a gigabyte: not on a thread that others wait for.
+                let wanted = metrics.to_vec();
+                match tokio::task::spawn_blocking(move || measured(&loads, &wanted)).await? {
                     Ok(found) => course.metrics = found,
                     Err((found, message)) => {
                         course.metrics = found;
