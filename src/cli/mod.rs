@@ -13,7 +13,6 @@ pub mod notes;
 mod output;
 mod plan;
 mod progress;
-mod renderer;
 mod run;
 mod runs;
 mod signals;

@@ -11,7 +11,6 @@ use super::bring_up::BringUp;
 use super::error::{Failure, Kind, Result};
 use super::lab::OpenLab;
 use super::lock::{self, Inputs};
-use super::renderer::Renderer;
 use super::state::State;
 use super::up::{LabArgs, with_runtime};
 use super::{Global, output};
@@ -20,9 +19,10 @@ use crate::archive::{DerivedFrom, Lock, Manifest, RunDir};
 use crate::backend::images::Store;
 use crate::backend::{SystemClock, host};
 use crate::design;
-use crate::engine::{self, Bus, Cancel, Experiment, World};
+use crate::engine::{self, Bus, Cancel, Experiment, TemplateRenderer, World};
 use crate::input::{self, LoadedPlaybook, Options};
 use crate::model::{Acceleration, Event, EventLevel, HostFacts, Name, Trial};
+use crate::render::Templates;
 use crate::report::{ResultTable, comparison_text, differences_text};
 
 /// Directory on the guests for what lasts until they are started anew.
@@ -229,8 +229,14 @@ async fn experiment(
     let clock = Arc::new(SystemClock);
     let writer = Arc::new(run.writer(&writer_name(), clock.clone())?);
     let playbook = run.playbook().clone();
+    let topology = &loaded.topology.value;
+    let file = loaded.playbook.source.file();
+    let (templates, home) = (
+        Templates::beside(file),
+        file.parent().unwrap_or(Path::new("")),
+    );
     let mut targets = BTreeMap::new();
-    for domain in &loaded.topology.value.domains {
+    for domain in &topology.domains {
         targets.insert(domain.name.clone(), lab.target(&domain.name)?);
     }
     let stamp = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -248,7 +254,11 @@ async fn experiment(
         remote: lab.remote.clone(),
         attempts: writer,
         clock,
-        renderer: Arc::new(Renderer::new(loaded)),
+        renderer: Arc::new(TemplateRenderer::new(
+            topology.clone(),
+            templates,
+            home.to_path_buf(),
+        )),
     };
     let result = engine::run(&experiment, &world, bus, cancel).await;
     drop(world);
