@@ -86,7 +86,10 @@ impl Failure {
         } else if let Some(notes) = &self.notes {
             super::output::print_notes(notes);
         } else {
-            eprintln!("error: failed to {}", self.error);
+            match self.kind {
+                Kind::Interrupted => eprintln!("interrupted"),
+                _ => eprintln!("error: failed to {}", self.error),
+            }
             for cause in &causes {
                 eprintln!("  because: {cause}");
             }
@@ -148,7 +151,13 @@ impl From<ApplyError> for Failure {
 impl From<ArchiveError> for Failure {
     fn from(error: ArchiveError) -> Self {
         let hint = error.hint();
-        let mut failure = Self::new(Kind::Input, error);
+        let kind = match &error {
+            ArchiveError::Io { .. } | ArchiveError::InUse { .. } | ArchiveError::Index { .. } => {
+                Kind::Host
+            }
+            _ => Kind::Input,
+        };
+        let mut failure = Self::new(kind, anyhow::Error::new(error).context("use the archive"));
         failure.hints.extend(hint);
         failure
     }

@@ -257,10 +257,13 @@ impl Run<'_> {
         tokio::task::spawn_blocking(move || archive.commit(&committed, attempt, &result))
             .await?
             .map_err(EngineError::Archive)?;
+        let asked = &self.experiment.playbook.metrics;
+        let mut metrics = outcome.metrics;
+        metrics.retain(|metric| asked.iter().any(|spec| spec.name == metric.name));
         self.tell(&Event::TrialDone {
             trial: trial.number,
             label,
-            metrics: outcome.metrics,
+            metrics,
             failure: outcome
                 .failure
                 .as_ref()
