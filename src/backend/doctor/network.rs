@@ -56,7 +56,7 @@ fn findings_in(printed: &str) -> Vec<Finding> {
 fn lacking(feature: &Feature, said: &str) -> Finding {
     let detail = format!("for {}: {said}", feature.purpose);
     let advice = match feature.name {
-        "tap" => "load the module tun, and see that /dev/net/tun is there".to_owned(),
+        "tap" => "load the module tun; /dev/net/tun is open to all where udev runs, else scripts/install-packages opens it".to_owned(),
         "nat" => "install iptables, and load the modules nf_nat and xt_MASQUERADE".to_owned(),
         "tbf" | "netem" => format!("load the module sch_{}, or use a kernel that has it", feature.name),
         "802.1q" => "load the module 8021q, or use a kernel that has it".to_owned(),

@@ -20,9 +20,11 @@ const ENOUGH_DISK: Bytes = Bytes::mib(6144);
 const LEAST_DISK: Bytes = Bytes::mib(768);
 /// Longest path of a Unix socket: `sun_path` in `unix(7)` without the final NUL.
 const LONGEST_SOCKET: usize = 107;
-/// What stands around a lab's name in the longest socket path below the state directory; libvirt's
-/// monitor sockets are `lib/qemu/domain-N-NAME/monitor.sock`, with the name cut to 20 characters.
-const AROUND_NAME: usize = "/labs/".len() + "/lib/qemu/domain-999-".len() + 20 + "/monitor.sock".len();
+/// What stands around a lab's name in the path of its libvirtd's socket; all other sockets have
+/// short paths inside the lab's own mount namespace.
+const AROUND_NAME: usize = "/labs/".len() + "/run/libvirt/libvirt-sock-ro".len();
+/// Names of labs that people choose are shorter.
+const COMFORTABLE_NAME: usize = 16;
 
 /// Examines them.
 pub fn examine(state_directory: &Path) -> Vec<Finding> {
@@ -85,8 +87,8 @@ fn length(state_directory: &Path) -> Finding {
     let advice = "set LABRIG_STATE_DIR to a directory with a shorter path";
     match room {
         0 => Finding::missing(NAME, "no socket's path fits below the state directory", advice),
-        1..Name::MAX => Finding::poor(NAME, format!("names of labs may have {room} characters"), advice),
-        _ => Finding::good(NAME, "names of labs may be as long as they like"),
+        1..COMFORTABLE_NAME => Finding::poor(NAME, format!("names of labs may have {room} characters"), advice),
+        _ => Finding::good(NAME, format!("names of labs may have {} characters", room.min(Name::MAX))),
     }
 }
 
@@ -103,8 +105,8 @@ mod tests {
     #[test]
     fn a_long_state_directory_leaves_less_for_names() {
         assert_eq!(length(Path::new("/s")).state, State::Good);
-        let some = length(Path::new(&format!("/{}", "x".repeat(30))));
-        assert_eq!((some.state, some.detail.as_str()), (State::Poor, "names of labs may have 16 characters"));
+        let some = length(Path::new(&format!("/{}", "x".repeat(60))));
+        assert_eq!((some.state, some.detail.as_str()), (State::Poor, "names of labs may have 12 characters"));
         assert_eq!(length(Path::new(&format!("/{}", "x".repeat(90)))).state, State::Missing);
     }
 

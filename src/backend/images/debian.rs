@@ -35,7 +35,8 @@ const PACK_LIMIT: Duration = Duration::from_secs(30 * 60);
 const FILESYSTEM_NAMESPACE: Uuid = Uuid::from_u128(0x6c61_6272_6967_4000_8000_7265_6369_7065);
 
 /// Files of labrig's own on the disk.
-pub const DISK_ASSETS: [Asset; 6] = [
+pub const DISK_ASSETS: [Asset; 7] = [
+    ("etc/modprobe.d/labrig.conf", 0o644, include_str!("assets/debian/modprobe.conf")),
     ("etc/systemd/system/labrig-ready.service", 0o644, include_str!("assets/debian/ready.service")),
     ("etc/systemd/system.conf.d/labrig.conf", 0o644, include_str!("assets/debian/system.conf")),
     ("etc/systemd/journald.conf.d/labrig.conf", 0o644, include_str!("assets/debian/journald.conf")),
@@ -53,13 +54,14 @@ pub const INITRD_ASSETS: [Asset; 2] = [
 pub const PACK: &str = include_str!("assets/debian/pack");
 
 /// Units that are switched on.
-const ENABLED: [(&str, &str); 3] = [
+const ENABLED: [(&str, &str); 4] = [
+    ("default.target", "/lib/systemd/system/multi-user.target"),
     ("multi-user.target.wants/labrig-ready.service", "/etc/systemd/system/labrig-ready.service"),
     ("multi-user.target.wants/systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service"),
     ("sockets.target.wants/systemd-networkd.socket", "/lib/systemd/system/systemd-networkd.socket"),
 ];
 /// Units that cost time at boot or make noise while something is measured.
-const MASKED: [&str; 27] = [
+const MASKED: [&str; 28] = [
     "apt-daily-upgrade.timer",
     "apt-daily.timer",
     "console-getty.service",
@@ -86,6 +88,7 @@ const MASKED: [&str; 27] = [
     "systemd-networkd-wait-online.service",
     "systemd-pstore.service",
     "systemd-tmpfiles-clean.timer",
+    "systemd-update-utmp-runlevel.service",
     "systemd-update-utmp.service",
 ];
 

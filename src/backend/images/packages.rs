@@ -48,12 +48,25 @@ impl Bootstrap<'_> {
             .args(sources.mirrors())
             .limit(LIMIT)
             .run_heard(&|line| {
-                if let Some(step) = line.strip_prefix("I: ") {
-                    progress(step.trim_end_matches("..."));
+                if let Some(step) = step_in(line) {
+                    progress(step);
                 }
             })
             .map(drop)
     }
+}
+
+/// What mmdebstrap's line means to the one who waits; most lines mean nothing.
+fn step_in(line: &str) -> Option<&'static str> {
+    const STEPS: [(&str, &str); 5] = [
+        ("running apt-get update", "fetching package lists"),
+        ("downloading packages", "downloading packages"),
+        ("extracting archives", "unpacking packages"),
+        ("installing", "installing packages"),
+        ("creating tarball", "packing the root filesystem"),
+    ];
+    let said = line.strip_prefix("I: ")?;
+    STEPS.iter().find(|(start, _)| said.starts_with(start)).map(|(_, step)| *step)
 }
 
 /// Reads package names and versions from names of package files, `NAME_VERSION_ARCH.deb`.
@@ -91,6 +104,13 @@ mod tests {
 
     fn package(name: &str, version: &str) -> Package {
         Package { name: name.to_owned(), version: version.to_owned() }
+    }
+
+    #[test]
+    fn passes_on_the_steps_only() {
+        assert_eq!(step_in("I: installing remaining packages inside the chroot..."), Some("installing packages"));
+        assert_eq!(step_in("I: success in 4.8 seconds"), None);
+        assert_eq!(step_in("Setting up installing (1.0)"), None);
     }
 
     #[test]
