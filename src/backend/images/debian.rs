@@ -35,7 +35,8 @@ const PACK_LIMIT: Duration = Duration::from_secs(30 * 60);
 const FILESYSTEM_NAMESPACE: Uuid = Uuid::from_u128(0x6c61_6272_6967_4000_8000_7265_6369_7065);
 
 /// Files of labrig's own on the disk.
-pub const DISK_ASSETS: [Asset; 7] = [
+pub const DISK_ASSETS: [Asset; 8] = [
+    ("etc/default/locale", 0o644, "LANG=C.UTF-8\n"),
     ("etc/modprobe.d/labrig.conf", 0o644, include_str!("assets/debian/modprobe.conf")),
     ("etc/systemd/system/labrig-ready.service", 0o644, include_str!("assets/debian/ready.service")),
     ("etc/systemd/system.conf.d/labrig.conf", 0o644, include_str!("assets/debian/system.conf")),
@@ -147,8 +148,8 @@ impl Debian<'_> {
     fn bootstrap(&self) -> Bootstrap<'_> {
         let mut arguments: Vec<_> = LEFT_OUT.iter().map(|path| format!("--dpkgopt=path-exclude={path}")).collect();
         arguments.push("--dpkgopt=path-include=/usr/share/doc/*/copyright".to_owned());
-        // The initial RAM disk is ours, so the distribution's need not be made. dpkg keeps the
-        // setting that is there before the package.
+        // The initial RAM disk is ours, so the distribution's need not be updated, nor made, see
+        // `Bootstrap`. dpkg keeps the setting that is there before the package.
         arguments.push("--dpkgopt=force-confold".to_owned());
         arguments.push(
             "--essential-hook=mkdir -p \"$1\"/etc/initramfs-tools && \

@@ -37,6 +37,8 @@ impl Bootstrap<'_> {
         Tool::new("mmdebstrap")
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("DEBIAN_FRONTEND", "noninteractive")
+            // Kernel packages make no initial RAM disk then: /etc/kernel/postinst.d/initramfs-tools.
+            .env("INITRD", "No")
             .arg(format!("--mode={mode}"))
             .arg(format!("--variant={}", self.variant))
             .arg("--architectures=amd64")
@@ -58,10 +60,11 @@ impl Bootstrap<'_> {
 
 /// What mmdebstrap's line means to the one who waits; most lines mean nothing.
 fn step_in(line: &str) -> Option<&'static str> {
-    const STEPS: [(&str, &str); 5] = [
+    const STEPS: [(&str, &str); 6] = [
         ("running apt-get update", "fetching package lists"),
         ("downloading packages", "downloading packages"),
         ("extracting archives", "unpacking packages"),
+        ("installing essential", "installing the base system"),
         ("installing", "installing packages"),
         ("creating tarball", "packing the root filesystem"),
     ];
