@@ -210,7 +210,7 @@ fn on_lab(
         let lab = bring_up.run(bus, cancel).await?;
         let facts = host::facts(
             lab.record.acceleration.unwrap_or(Acceleration::Emulation),
-            Some(lab.hypervisor.connection().version()?),
+            Some(&lab.hypervisor.connection().version()?),
         )?;
         let store = Store::open(state.images());
         let run = archive(&facts, &store, bus)?;

@@ -40,7 +40,13 @@ const PACK_LIMIT: Duration = Duration::from_secs(30 * 60);
 const FILESYSTEM_NAMESPACE: Uuid = Uuid::from_u128(0x6c61_6272_6967_4000_8000_7265_6369_7065);
 
 /// Files of labrig's own on the disk.
-pub const DISK_ASSETS: [Asset; 6] = [
+pub const DISK_ASSETS: [Asset; 8] = [
+    ("etc/default/locale", 0o644, "LANG=C.UTF-8\n"),
+    (
+        "etc/modprobe.d/labrig.conf",
+        0o644,
+        include_str!("assets/debian/modprobe.conf"),
+    ),
     (
         "etc/systemd/system/labrig-ready.service",
         0o644,
@@ -74,7 +80,8 @@ pub const INITRD_ASSETS: [Asset; 2] = [
 pub const PACK: &str = include_str!("assets/debian/pack");
 
 /// Units that are switched on.
-const ENABLED: [(&str, &str); 3] = [
+const ENABLED: [(&str, &str); 4] = [
+    ("default.target", "/lib/systemd/system/multi-user.target"),
     (
         "multi-user.target.wants/labrig-ready.service",
         "/etc/systemd/system/labrig-ready.service",
@@ -89,7 +96,7 @@ const ENABLED: [(&str, &str); 3] = [
     ),
 ];
 /// Units that cost time at boot or make noise while something is measured.
-const MASKED: [&str; 27] = [
+const MASKED: [&str; 28] = [
     "apt-daily-upgrade.timer",
     "apt-daily.timer",
     "console-getty.service",
@@ -116,6 +123,7 @@ const MASKED: [&str; 27] = [
     "systemd-networkd-wait-online.service",
     "systemd-pstore.service",
     "systemd-tmpfiles-clean.timer",
+    "systemd-update-utmp-runlevel.service",
     "systemd-update-utmp.service",
 ];
 
@@ -193,8 +201,8 @@ impl Debian<'_> {
             .map(|path| format!("--dpkgopt=path-exclude={path}"))
             .collect();
         arguments.push("--dpkgopt=path-include=/usr/share/doc/*/copyright".to_owned());
-        // The initial RAM disk is ours, so the distribution's need not be made. dpkg keeps the
-        // setting that is there before the package.
+        // The initial RAM disk is ours, so the distribution's need not be updated, nor made, see
+        // `Bootstrap`. dpkg keeps the setting that is there before the package.
         arguments.push("--dpkgopt=force-confold".to_owned());
         arguments.push(
             "--essential-hook=mkdir -p \"$1\"/etc/initramfs-tools && \
