@@ -200,11 +200,12 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// Asks the kernel to end the program when labrig dies, however that happens.
+/// Asks the kernel to end the program when labrig dies, however that happens. SIGKILL, since
+/// `unshare` waits with the milder signals blocked.
 fn die_with_us(command: &mut Command) {
     // SAFETY: the closure makes one system call between fork and exec, which is allowed there.
     unsafe {
-        command.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from));
+        command.pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from));
     }
 }
 

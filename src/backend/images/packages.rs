@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use nix::unistd::Uid;
-
 use super::apt::Sources;
-use crate::backend::tool::{Tool, ToolError};
+use super::builder::BuildError;
+use super::namespace;
 use crate::ports::Package;
 
 /// Modification time of what is built, so that it does not depend on the day: 2023-11-14.
@@ -31,15 +30,18 @@ impl Bootstrap<'_> {
     ///
     /// # Errors
     /// When mmdebstrap fails: no network, an unknown package, no subordinate user ids.
-    pub fn run(&self, tar: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), ToolError> {
+    pub fn run(&self, tar: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), BuildError> {
         let sources = Sources::of_host(self.suite);
-        let mode = if Uid::effective().is_root() { "root" } else { "unshare" };
-        Tool::new("mmdebstrap")
+        // Beside its target, so that what a killed one leaves is swept with all the rest.
+        let directory = tar.with_extension("tmp");
+        fs_err::create_dir_all(&directory)?;
+        namespace::as_root("mmdebstrap")
+            .env("TMPDIR", directory)
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("DEBIAN_FRONTEND", "noninteractive")
             // Kernel packages make no initial RAM disk then: /etc/kernel/postinst.d/initramfs-tools.
             .env("INITRD", "No")
-            .arg(format!("--mode={mode}"))
+            .arg("--mode=root")
             .arg(format!("--variant={}", self.variant))
             .arg("--architectures=amd64")
             .arg(format!("--include={}", self.packages.join(",")))
@@ -53,8 +55,8 @@ impl Bootstrap<'_> {
                 if let Some(step) = step_in(line) {
                     progress(step);
                 }
-            })
-            .map(drop)
+            })?;
+        Ok(())
     }
 }
 
