@@ -94,6 +94,13 @@ impl Tool {
         Self { name: name.to_owned(), command, stdin: None, limit: Duration::from_secs(60) }
     }
 
+    /// Calls it by another name in errors: that of the program it runs in turn.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        self.name = name.to_owned();
+        self
+    }
+
     /// Adds arguments.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {

@@ -11,5 +11,8 @@ use crate::backend::tool::Tool;
 /// It has mounts and processes of its own, which end with it, however it ends.
 pub fn as_root(program: &str) -> Tool {
     let user: &[&str] = if Uid::effective().is_root() { &[] } else { &["--user", "--map-root-user", "--map-auto"] };
-    Tool::new("unshare").args(user).args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--", program])
+    Tool::new("unshare")
+        .called(program)
+        .args(user)
+        .args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--", program])
 }

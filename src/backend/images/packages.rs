@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::apt::Sources;
 use super::builder::BuildError;
 use super::namespace;
+use crate::backend::tool::ToolError;
 use crate::ports::Package;
 
 /// Modification time of what is built, so that it does not depend on the day: 2023-11-14.
@@ -55,8 +56,19 @@ impl Bootstrap<'_> {
                 if let Some(step) = step_in(line) {
                     progress(step);
                 }
-            })?;
-        Ok(())
+            })
+            .map(drop)
+            .map_err(|error| self.explained(error))
+    }
+
+    /// A wrong name is the commonest failure, and hard to see in all that is said about it.
+    fn explained(&self, error: ToolError) -> BuildError {
+        let ToolError::Failed { stderr, .. } = &error else { return error.into() };
+        let unknown = stderr.iter().find_map(|line| line.strip_prefix("E: Unable to locate package "));
+        match unknown {
+            Some(package) => BuildError::NoPackage { suite: self.suite.to_owned(), package: package.to_owned() },
+            None => error.into(),
+        }
     }
 }
 
@@ -109,6 +121,19 @@ mod tests {
 
     fn package(name: &str, version: &str) -> Package {
         Package { name: name.to_owned(), version: version.to_owned() }
+    }
+
+    #[test]
+    fn an_unknown_package_is_named() {
+        let bootstrap = Bootstrap { suite: "bookworm", variant: "minbase", packages: Vec::new(), arguments: Vec::new() };
+        let failed = |line: &str| ToolError::Failed {
+            program: "mmdebstrap".to_owned(),
+            how: "exited with 25".to_owned(),
+            stderr: vec!["I: done".to_owned(), line.to_owned(), "E: mmdebstrap failed to run".to_owned()],
+        };
+        let error = bootstrap.explained(failed("E: Unable to locate package mariadb-sever"));
+        assert_eq!(error.to_string(), "bookworm has no package mariadb-sever");
+        assert!(matches!(bootstrap.explained(failed("E: no network")), BuildError::Tool(_)));
     }
 
     #[test]
