@@ -4,6 +4,7 @@
 
 mod clock;
 pub mod embedded;
+pub mod fake;
 pub mod host;
 pub mod images;
 mod lab_journal;
