@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use labrig::backend::SystemClock;
 use labrig::backend::fake::{FakeHypervisor, FakeImages, FakeJournal, FakeRemote, Faults, World};
 use labrig::engine::{Applier, ApplyError, Bus, Cancel};
 use labrig::input::{self, Options};
-use labrig::model::{Acceleration, Domain, Lab, LabPaths, LabSecret, Observed, Topology};
+use labrig::model::{Acceleration, Domain, Lab, LabPaths, LabSecret, Observed, Seconds, Topology};
 use labrig::plan::{Desired, GuestFiles, Plan, plan, removal};
 use labrig::ports::Hypervisor;
 
@@ -61,7 +62,11 @@ pub fn desired_of(topology: &Topology) -> Desired {
         Ok(vec![("/etc/made.conf".to_owned(), 0o644, content)])
     };
     let secret = LabSecret::new([7; 32]);
-    let Ok(desired) = Desired::of(topology, &paths(), Acceleration::Emulation, &secret, files);
+    let Ok(mut desired) = Desired::of(topology, &paths(), Acceleration::Emulation, &secret, files);
+    for domain in &mut desired.domains {
+        // Guests here boot at once: one that does not is a failure, and need not take minutes.
+        domain.boot_timeout = Seconds(Duration::from_secs(20));
+    }
     desired
 }
 
