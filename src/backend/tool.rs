@@ -6,13 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 
 use crate::ports::{ErrorKind, PortError};
 
@@ -84,7 +85,6 @@ impl From<ToolError> for PortError {
 pub struct Tool {
     name: String,
     command: Command,
-    stdout: Option<File>,
     stdin: Option<File>,
     limit: Duration,
 }
@@ -100,7 +100,6 @@ impl Tool {
         Self {
             name: name.to_owned(),
             command,
-            stdout: None,
             stdin: None,
             limit: Duration::from_secs(60),
         }
@@ -123,13 +122,6 @@ impl Tool {
     #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
-        self
-    }
-
-    /// Sends its stdout to a file.
-    #[must_use]
-    pub fn stdout(mut self, file: File) -> Self {
-        self.stdout = Some(file);
         self
     }
 
@@ -162,7 +154,7 @@ impl Tool {
     pub fn run_heard(mut self, heard: &(dyn Fn(&str) + Sync)) -> Result<Vec<u8>, ToolError> {
         self.command
             .stdin(self.stdin.take().map_or_else(Stdio::null, Stdio::from))
-            .stdout(self.stdout.take().map_or_else(Stdio::piped, Stdio::from))
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         die_with_us(&mut self.command);
         let child = self.command.spawn().map_err(|e| match e.kind() {
@@ -215,6 +207,14 @@ fn search_path(path: Option<&OsStr>) -> OsString {
     }
     // Splitting took out every colon, so that joining cannot fail.
     std::env::join_paths(dirs).unwrap_or_default()
+}
+
+/// Where a program is, if it is installed.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = search_path(std::env::var_os("PATH").as_deref());
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(program))
+        .find(|file| access(file, AccessFlags::X_OK).is_ok() && file.is_file())
 }
 
 fn how(status: ExitStatus) -> String {

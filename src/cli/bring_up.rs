@@ -27,7 +27,6 @@ pub(super) struct BringUp<'a> {
 
 /// What a plan was made of, and the plan.
 pub(super) struct Planned {
-    pub record: Record,
     pub facts: HostFacts,
     pub plan: Plan,
 }
@@ -44,7 +43,12 @@ impl BringUp<'_> {
     /// Notes about what the host lacks.
     pub(super) fn plan(&self) -> Result<Planned> {
         let paths = self.state.lab(&self.topology().lab.name);
-        let record = self.record()?;
+        let mut record = self.record()?;
+        if record.acceleration.is_none() {
+            // A guess for the plan's sake; `run` finds out for sure.
+            record.acceleration =
+                probe::remembered(&self.state.kvm_verdict()).map(|v| v.acceleration);
+        }
         let secret = if paths.secret().exists() {
             lab::secret(&paths)?
         } else {
@@ -53,21 +57,14 @@ impl BringUp<'_> {
         let observed = self.observe_if_up(&record)?;
         let facts = host::facts(record.acceleration.unwrap_or(Acceleration::Emulation), None)?;
         let plan = self.plan_on(&record, &secret, &observed, &facts)?;
-        Ok(Planned {
-            record,
-            facts,
-            plan,
-        })
+        Ok(Planned { facts, plan })
     }
 
     /// Brings the lab up. The caller holds its lock.
     pub(super) async fn run(&self, bus: &Bus, cancel: &Cancel) -> Result<OpenLab> {
         let paths = self.state.lab(&self.topology().lab.name);
-        let Planned {
-            mut record,
-            facts,
-            plan,
-        } = self.plan()?;
+        let Planned { facts, plan } = self.plan()?;
+        let mut record = self.record()?;
         cancel
             .check()
             .map_err(|e| Failure::new(Kind::Interrupted, e))?;

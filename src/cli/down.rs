@@ -26,13 +26,12 @@ pub(super) struct DownArgs {
 
 pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
     let state = State::of(global.state_dir.as_deref())?;
-    let _lock = state.lock(&args.lab, "down")?;
-    let paths = state.lab(&args.lab);
-    let was_there = paths.root().exists();
-    take_down(&state, &args.lab, args.host.as_ref())?;
-    if !was_there && args.host.is_none() {
+    if !state.lab(&args.lab).root().exists() && args.host.is_none() {
         return Err(no_such_lab(&state, &args.lab));
     }
+    let lock = state.lock(&args.lab, "down")?;
+    take_down(&state, &args.lab, args.host.as_ref())?;
+    lock.remove()?;
     if global.json {
         output::print_json(&serde_json::json!({ "lab": args.lab, "left": [] }))?;
     } else {

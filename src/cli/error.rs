@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use crate::archive::ArchiveError;
 use crate::backend::embedded::EmbeddedError;
 use crate::backend::libvirt::LibvirtError;
 use crate::diag::Notes;
-use crate::engine::ApplyError;
+use crate::engine::{ApplyError, EngineError};
 use crate::ports::{ErrorKind, PortError};
 
 /// What kind of end it was; README.md documents the codes.
@@ -85,7 +86,10 @@ impl Failure {
         } else if let Some(notes) = &self.notes {
             super::output::print_notes(notes);
         } else {
-            eprintln!("error: failed to {}", self.error);
+            match self.kind {
+                Kind::Interrupted => eprintln!("interrupted"),
+                _ => eprintln!("error: failed to {}", self.error),
+            }
             for cause in &causes {
                 eprintln!("  because: {cause}");
             }
@@ -141,6 +145,31 @@ impl From<ApplyError> for Failure {
         failure.hints.extend(hint);
         failure.context = context;
         failure
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        let hint = error.hint();
+        let kind = match &error {
+            ArchiveError::Io { .. } | ArchiveError::InUse { .. } | ArchiveError::Index { .. } => {
+                Kind::Host
+            }
+            _ => Kind::Input,
+        };
+        let mut failure = Self::new(kind, anyhow::Error::new(error).context("use the archive"));
+        failure.hints.extend(hint);
+        failure
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let kind = match &error {
+            EngineError::Cancelled(_) => Kind::Interrupted,
+            _ => Kind::Host,
+        };
+        Self::new(kind, error)
     }
 }
 

@@ -1,11 +1,15 @@
 //! `labrig host …`, and the hidden verbs that an embedded host is made of.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::Global;
 use super::error::{Failure, Kind, Result};
+use super::state::State;
+use super::{Global, output};
+use crate::backend::doctor::{self, Examination, Finding, State as FindingState};
 use crate::backend::embedded::{EmbeddedError, HostDirectory, enter as enter_host, run_init};
+use crate::backend::images::Store;
 
 /// Verbs of `host`.
 #[derive(Debug, clap::Subcommand)]
@@ -33,13 +37,57 @@ pub(super) struct InitArgs {
     mask_kvm: bool,
 }
 
-pub(super) fn run(_global: &Global, verb: &HostVerb) -> Result<ExitCode> {
+pub(super) fn run(global: &Global, verb: &HostVerb) -> Result<ExitCode> {
     match verb {
-        HostVerb::Doctor => Err(Failure::new(
-            Kind::Host,
-            anyhow::anyhow!("examine the host"),
-        )),
+        HostVerb::Doctor => doctor(global),
     }
+}
+
+fn doctor(global: &Global) -> Result<ExitCode> {
+    let state = State::of(global.state_dir.as_deref())?;
+    // Whether KVM works shows only when a kernel is booted; any image's will do.
+    let images = Store::open(state.images()).list().unwrap_or_default();
+    let kernel = images.iter().find_map(|image| {
+        Some((
+            image.files.kernel.as_deref()?,
+            image.files.initrd.as_deref(),
+        ))
+    });
+    let findings = doctor::examine(&Examination {
+        state_directory: state.root(),
+        kvm_cache: &state.kvm_verdict(),
+        boot: kernel,
+    });
+    if global.json {
+        output::print_json(&findings)?;
+    } else {
+        output::print(draw(&findings))?;
+    }
+    let lacks = findings
+        .iter()
+        .any(|finding| finding.state == FindingState::Missing);
+    Ok(if lacks {
+        Kind::Host.exit_code()
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// One line a finding, and what to do about it below.
+fn draw(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let state = match finding.state {
+            FindingState::Good => "good",
+            FindingState::Poor => "poor",
+            FindingState::Missing => "MISSING",
+        };
+        let _ = writeln!(text, "{state:<8} {:<22} {}", finding.name, finding.detail);
+        if let Some(advice) = &finding.advice {
+            let _ = writeln!(text, "{:<31} -> {advice}", "");
+        }
+    }
+    text
 }
 
 pub(super) fn enter(args: &EnterArgs) -> Result<ExitCode> {

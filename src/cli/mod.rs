@@ -8,10 +8,13 @@ mod error;
 mod exec;
 mod host;
 mod lab;
+mod lock;
 pub mod notes;
 mod output;
 mod plan;
 mod progress;
+mod run;
+mod runs;
 mod signals;
 mod ssh;
 mod state;
@@ -68,6 +71,16 @@ enum Verb {
     Exec(exec::ExecArgs),
     /// Open a shell on a domain with the ssh program
     Ssh(ssh::SshArgs),
+    /// Run a playbook's experiment on its lab, which is brought up first
+    Run(run::RunArgs),
+    /// Go on with a run that is not finished
+    Resume(run::ResumeArgs),
+    /// Run an archived experiment again, from its archive, and say whether it was reproduced
+    Rerun(run::RerunArgs),
+    /// List runs
+    Runs(runs::RunsArgs),
+    /// Show what a run asked, what it ran on, and what came of it
+    Show(runs::ShowArgs),
     /// Take a lab down, with all that was made for it
     Down(down::DownArgs),
     /// Look at this machine
@@ -112,6 +125,11 @@ pub fn main() -> ExitCode {
         Verb::Status(args) => status::run(&global, &args),
         Verb::Exec(args) => exec::run(&global, &args),
         Verb::Ssh(args) => ssh::run(&global, &args),
+        Verb::Run(args) => run::run(&global, &args),
+        Verb::Resume(args) => run::resume(&global, &args),
+        Verb::Rerun(args) => run::rerun(&global, &args),
+        Verb::Runs(args) => runs::runs(&global, &args),
+        Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),

@@ -33,6 +33,12 @@ pub(super) fn print(text: impl AsRef<str>) -> std::io::Result<()> {
     out.flush()
 }
 
+/// Columns of the terminal that standard output goes to, if it is one.
+pub(super) fn width() -> Option<u16> {
+    let terminal = console::Term::stdout();
+    terminal.is_term().then(|| terminal.size().1)
+}
+
 /// Whether standard error is a terminal that bars can be drawn on.
 pub(super) fn draws_bars() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")

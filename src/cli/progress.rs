@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{Global, output};
 use crate::engine::Bus;
 use crate::model::{Event, EventLevel, Metric, Name, Phase};
+use crate::report::number;
 
 /// Shows events on a thread of its own until the bus is gone.
 pub(super) struct Progress {
@@ -156,7 +157,7 @@ fn line_of(event: &Event, titles: &mut BTreeMap<usize, String>) -> Option<String
 fn metrics_of(metrics: &[Metric]) -> String {
     let shown: Vec<_> = metrics
         .iter()
-        .map(|m| format!("{} {:.4} {}", m.name, m.value, m.unit))
+        .map(|m| format!("{} {} {}", m.name, number(m.value), m.unit))
         .collect();
     shown.join(", ")
 }

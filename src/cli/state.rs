@@ -1,5 +1,6 @@
 //! Where labrig keeps labs and images on this machine.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -94,39 +95,56 @@ impl State {
     }
 
     /// Takes the lock of a lab for a verb that changes it; held until the value is dropped.
-    ///
-    /// The lock's file is beside the lab's directory and is never removed: whoever waits for a lock
-    /// on a file that another one removes would hold a lock on nothing.
     pub(super) fn lock(&self, name: &Name, verb: &str) -> Result<LabLock> {
         fs::create_dir_all(self.labs())?;
         let path = self.labs().join(format!("{name}.lock"));
-        let file = fs::OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)?;
-        match file.file().try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                let holder = fs::read_to_string(&path).unwrap_or_default();
-                let message = format!(
-                    "change lab {name}: another labrig is at it ({})",
-                    holder.trim()
-                );
-                return Err(Failure::new(Kind::Host, anyhow::Error::msg(message))
-                    .hint("wait for it, or end it"));
+        loop {
+            let file = fs::OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .open(&path)?;
+            match file.file().try_lock() {
+                Ok(()) => {}
+                Err(std::fs::TryLockError::WouldBlock) => return Err(in_use(name, &path)),
+                Err(std::fs::TryLockError::Error(e)) => return Err(e.into()),
             }
-            Err(std::fs::TryLockError::Error(e)) => return Err(e.into()),
+            // A `down` may have removed the file between opening and locking; a lock on what is
+            // gone from its place is a lock on nothing.
+            let is_in_place = fs::metadata(&path).is_ok_and(|there| {
+                file.metadata()
+                    .is_ok_and(|locked| (locked.dev(), locked.ino()) == (there.dev(), there.ino()))
+            });
+            if is_in_place {
+                fs::write(&path, format!("{verb}, process {}\n", std::process::id()))?;
+                return Ok(LabLock {
+                    path,
+                    _file: file.into_file(),
+                });
+            }
         }
-        fs::write(&path, format!("{verb}, process {}\n", std::process::id()))?;
-        Ok(LabLock {
-            _file: file.into_file(),
-        })
     }
+}
+
+fn in_use(name: &Name, lock: &Path) -> Failure {
+    let holder = fs::read_to_string(lock).unwrap_or_default();
+    let message = format!(
+        "change lab {name}: another labrig is at it ({})",
+        holder.trim()
+    );
+    Failure::new(Kind::Host, anyhow::Error::msg(message)).hint("wait for it, or end it")
 }
 
 /// The lock of a lab.
 pub(super) struct LabLock {
+    path: PathBuf,
     _file: std::fs::File,
+}
+
+impl LabLock {
+    /// Gives the lock up and takes its file away, when the lab is gone too.
+    pub(super) fn remove(self) -> Result<()> {
+        Ok(fs::remove_file(&self.path)?)
+    }
 }

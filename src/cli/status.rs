@@ -175,6 +175,12 @@ fn draw(lab: &LabStatus) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    // The last column is padded to the widest row.
+    let table: Vec<_> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    let table = table.join("\n");
     let acceleration = lab
         .acceleration
         .map_or_else(|| "not up yet".to_owned(), |a| a.to_string());

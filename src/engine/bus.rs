@@ -8,13 +8,16 @@ use jiff::Timestamp;
 use crate::model::Event;
 use crate::ports::Clock;
 
+/// The near end of a listener's channel.
+type Listener = Sender<(Timestamp, Event)>;
+
 /// Passes events on to everyone who listens, each stamped with its time. Clones share listeners.
 ///
 /// Sending never blocks: a listener that is slow or gone cannot hold up a measurement.
 #[derive(Clone)]
 pub struct Bus {
     clock: Arc<dyn Clock>,
-    listeners: Arc<Mutex<Vec<Sender<(Timestamp, Event)>>>>,
+    listeners: Arc<Mutex<Vec<Listener>>>,
 }
 
 impl Bus {

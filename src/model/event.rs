@@ -114,7 +114,7 @@ pub enum Event {
         trial: u32,
         /// Its levels in one line.
         label: String,
-        /// What was measured.
+        /// What was measured of the metrics that the playbook asks for.
         metrics: Vec<Metric>,
         /// Why it failed, if it did.
         failure: Option<String>,

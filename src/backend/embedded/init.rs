@@ -18,6 +18,9 @@ use nix::unistd::{Pid, Uid, setsid};
 use super::socket_service::SocketService;
 use super::{EmbeddedError, HostDirectory};
 
+/// Where system programs are; an ordinary user's `PATH` may lack half of it.
+const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// The outermost process: takes the lock and becomes `unshare`. Returns only on failure, or when
 /// another one holds the lock.
 pub fn enter(directory: &HostDirectory, mask_kvm: bool) -> Result<(), EmbeddedError> {
@@ -194,6 +197,7 @@ fn bring_up_loopback() -> Result<(), EmbeddedError> {
         source,
     };
     let status = Command::new("ip")
+        .env("PATH", PROGRAMS)
         .args(["link", "set", "lo", "up"])
         .status()
         .map_err(program)?;
@@ -210,7 +214,7 @@ fn spawn_libvirtd() -> Result<Pid, EmbeddedError> {
     // Only what is ours: the caller's environment must not reach guests, nor change what libvirtd does.
     command
         .env_clear()
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("PATH", PROGRAMS)
         .env("LC_ALL", "C.UTF-8")
         .stdin(Stdio::null());
     // SAFETY: only async-signal-safe calls between fork and exec.

@@ -2,11 +2,16 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::micro;
+use super::debian::{self, Debian};
+use super::{micro, namespace};
 use crate::backend::tool::ToolError;
 use crate::model::{Bytes, Digest, Digester, ImageRecipe};
 use crate::ports::{ErrorKind, Package, PortError};
+
+/// Longest time to remove a build directory.
+const DISCARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// What was built, in the directory it was built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,12 +80,22 @@ pub struct DebianBuilder;
 impl Builder for DebianBuilder {
     fn fingerprint(&self) -> Digest {
         // The source itself is the version: nobody has to remember to raise a number.
-        let mut digester = Digester::default()
-            .field(include_str!("micro.rs"))
-            .field(include_str!("modules.rs"))
-            .field(include_str!("cpio.rs"))
-            .field(include_str!("packages.rs"));
-        for (path, mode, content) in micro::ASSETS {
+        let mut digester = [
+            include_str!("cpio.rs"),
+            include_str!("debian.rs"),
+            include_str!("initrd.rs"),
+            include_str!("micro.rs"),
+            include_str!("modules.rs"),
+            include_str!("packages.rs"),
+            debian::PACK,
+        ]
+        .iter()
+        .fold(Digester::default(), Digester::field);
+        let assets = micro::ASSETS
+            .iter()
+            .chain(&debian::DISK_ASSETS)
+            .chain(&debian::INITRD_ASSETS);
+        for (path, mode, content) in assets {
             digester = digester
                 .field(path)
                 .field(mode.to_be_bytes())
@@ -104,14 +119,31 @@ impl Builder for DebianBuilder {
     ) -> Result<Built, BuildError> {
         match recipe {
             ImageRecipe::Micro { suite } => micro::build(suite, directory, progress),
-            ImageRecipe::Debian { .. } => Err(io::Error::other("being laid").into()),
+            ImageRecipe::Debian {
+                suite,
+                packages,
+                size,
+            } => Debian {
+                suite,
+                packages,
+                size: *size,
+                key: recipe.key(),
+            }
+            .build(directory, progress),
         }
     }
 
     fn discard(&self, directory: &Path) -> Result<(), BuildError> {
         match fs_err::remove_dir_all(directory) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e.into()),
-            _ => Ok(()),
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            // A build that was cut short left files of an ordinary user's subordinate ids.
+            Err(_) => Ok(namespace::as_root("rm")
+                .arg("-rf")
+                .arg(directory)
+                .limit(DISCARD_LIMIT)
+                .run()
+                .map(drop)?),
         }
     }
 }

@@ -4,10 +4,13 @@
 mod apt;
 mod builder;
 mod cpio;
+mod debian;
 mod import;
+mod initrd;
 mod manifest;
 mod micro;
 mod modules;
+mod namespace;
 mod packages;
 mod rootfs;
 mod store;

@@ -41,6 +41,8 @@ impl Bootstrap<'_> {
         Tool::new("mmdebstrap")
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("DEBIAN_FRONTEND", "noninteractive")
+            // Kernel packages make no initial RAM disk then: /etc/kernel/postinst.d/initramfs-tools.
+            .env("INITRD", "No")
             .arg(format!("--mode={mode}"))
             .arg(format!("--variant={}", self.variant))
             .arg("--architectures=amd64")
@@ -52,12 +54,29 @@ impl Bootstrap<'_> {
             .args(sources.mirrors())
             .limit(LIMIT)
             .run_heard(&|line| {
-                if let Some(step) = line.strip_prefix("I: ") {
-                    progress(step.trim_end_matches("..."));
+                if let Some(step) = step_in(line) {
+                    progress(step);
                 }
             })
             .map(drop)
     }
+}
+
+/// What mmdebstrap's line means to the one who waits; most lines mean nothing.
+fn step_in(line: &str) -> Option<&'static str> {
+    const STEPS: [(&str, &str); 6] = [
+        ("running apt-get update", "fetching package lists"),
+        ("downloading packages", "downloading packages"),
+        ("extracting archives", "unpacking packages"),
+        ("installing essential", "installing the base system"),
+        ("installing", "installing packages"),
+        ("creating tarball", "packing the root filesystem"),
+    ];
+    let said = line.strip_prefix("I: ")?;
+    STEPS
+        .iter()
+        .find(|(start, _)| said.starts_with(start))
+        .map(|(_, step)| *step)
 }
 
 /// Reads package names and versions from names of package files, `NAME_VERSION_ARCH.deb`.
@@ -108,6 +127,16 @@ mod tests {
             name: name.to_owned(),
             version: version.to_owned(),
         }
+    }
+
+    #[test]
+    fn passes_on_the_steps_only() {
+        assert_eq!(
+            step_in("I: installing remaining packages inside the chroot..."),
+            Some("installing packages")
+        );
+        assert_eq!(step_in("I: success in 4.8 seconds"), None);
+        assert_eq!(step_in("Setting up installing (1.0)"), None);
     }
 
     #[test]

@@ -74,6 +74,15 @@ impl Rootfs {
             .last()
     }
 
+    /// The kernel's content.
+    ///
+    /// # Errors
+    /// When there is none, or reading fails.
+    pub fn kernel(&mut self) -> io::Result<Vec<u8>> {
+        let path = self.matching("boot/vmlinuz-", "").map(str::to_owned);
+        self.read(&path.ok_or_else(|| io::Error::other("the packages hold no kernel"))?)
+    }
+
     /// A file's content; links are followed.
     ///
     /// # Errors

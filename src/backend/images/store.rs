@@ -353,3 +353,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -39,14 +39,6 @@ pub enum LibvirtError {
     /// A file could not be used; fs-err names it.
     #[error("use the lab's files")]
     File(#[from] std::io::Error),
-    /// `qemu-img` failed.
-    #[error("create disk {path} with qemu-img: {message}")]
-    QemuImg {
-        /// The disk.
-        path: String,
-        /// Its last words.
-        message: String,
-    },
 }
 
 impl LibvirtError {

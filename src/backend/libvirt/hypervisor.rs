@@ -2,7 +2,6 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use fs_err as fs;
 use virt::domain::Domain;
@@ -11,6 +10,7 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::tool::Tool;
 use crate::model::{
     Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
 };
@@ -303,26 +303,17 @@ impl Hypervisor for Libvirt {
         make_parent(path)?;
         // Published by rename: what is there under its name is whole.
         let unfinished = path.with_extension("qcow2.new");
-        let mut command = Command::new("qemu-img");
-        command.args(["create", "-q", "-f", "qcow2"]);
+        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", "qcow2"]);
         if let Some(backing) = backing {
-            command.args(["-F", "qcow2", "-b"]).arg(backing);
+            tool = tool.args(["-F", "qcow2", "-b"]).arg(backing);
         }
-        command.arg(&unfinished);
+        tool = tool.arg(&unfinished);
         if let Some(size) = size {
-            command.arg(size.0.to_string());
+            tool = tool.arg(size.0.to_string());
         }
-        let output = command
-            .output()
-            .map_err(|e| PortError::fatal("run qemu-img", e))?;
-        if !output.status.success() {
-            let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            let _ = fs::remove_file(&unfinished);
-            return Err(LibvirtError::QemuImg {
-                path: path.display().to_string(),
-                message,
-            }
-            .into());
+        if let Err(error) = tool.run() {
+            remove_if_there(&unfinished)?;
+            return Err(error.into());
         }
         Ok(fs::rename(unfinished, path)?)
     }

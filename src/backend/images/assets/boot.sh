@@ -1,0 +1,45 @@
+# What the first processes of both kinds of guest have in common. They go on after every failure,
+# for a guest that answers on SSH can be asked what is wrong.
+
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+say() { echo "labrig: $*" >/dev/console; }
+
+mount_kernel_filesystems() {
+    mount -t devtmpfs -o mode=0755 devtmpfs /dev
+    mount -t proc proc /proc
+    mount -t sysfs sysfs /sys
+}
+
+load_modules() {
+    while read -r module; do
+        insmod "/lib/modules/$module" || say "module $module does not load"
+    done </lib/labrig/modules
+}
+
+# Unpacks the seed disk into $1, unless it was unpacked there before.
+plant_seed() {
+    seed=
+    for block in /sys/block/vd*; do
+        serial=
+        read -r serial 2>/dev/null <"$block/serial"
+        [ "$serial" = labrig-seed ] && seed=/dev/${block##*/}
+    done
+    if [ -z "$seed" ]; then
+        say "there is no seed disk: this guest has no address and no keys"
+        return
+    fi
+    planted=$1/var/lib/labrig/seed-id
+    if [ -e "$planted" ]; then
+        # Names in the archive may start with "./".
+        for name in etc/labrig/seed-id ./etc/labrig/seed-id; do
+            tar -x -O -f "$seed" "$name" 2>/dev/null | cmp -s - "$planted" && return
+        done
+    fi
+    if tar -x -C "$1" -f "$seed"; then
+        mkdir -p "${planted%/*}"
+        cp "$1/etc/labrig/seed-id" "$planted"
+    else
+        say "the seed disk $seed cannot be unpacked"
+    fi
+}
