@@ -150,7 +150,9 @@ impl BringUp<'_> {
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
         let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
         let plan = plan::plan(&desired, observed);
-        let mut notes = Notes(plan::check_budget(topology, &desired, &plan, facts));
+        let mut notes = Notes(plan::check_budget(
+            topology, &desired, observed, &plan, facts,
+        ));
         for note in &mut notes.0 {
             note.place = self.loaded.source.place(&note.path);
         }

@@ -145,14 +145,15 @@ impl Libvirt {
             };
             let (name, xml, active) = read().map_err(LibvirtError::call("read a domain"))?;
             if let Ok(definition) = self.own("domain", &name, &xml) {
-                let definition = definition.tag.map(|tag| tag.definition);
+                let tag_definition = definition.tag.map(|tag| tag.definition);
                 let ready = active && self.paths.ready(&name).exists();
                 observed.domains.insert(
                     name,
                     ObservedDomain {
-                        definition,
+                        definition: tag_definition,
                         active,
                         ready,
+                        uses: definition.uses,
                     },
                 );
             }
@@ -236,6 +237,11 @@ impl Hypervisor for Libvirt {
         let found = connect
             .lookup_network_by_name(network)
             .map_err(LibvirtError::call(&call))?;
+        let xml = network_definition(&found).map_err(LibvirtError::call(&call))?;
+        let definition = self.own("network", network, &xml)?;
+        if definition.reservations.contains(reservation) == wanted {
+            return Ok(());
+        }
         let command = if wanted {
             sys::VIR_NETWORK_UPDATE_COMMAND_ADD_LAST
         } else {
