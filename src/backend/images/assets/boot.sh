@@ -36,7 +36,7 @@ plant_seed() {
             tar -x -O -f "$seed" "$name" 2>/dev/null | cmp -s - "$planted" && return
         done
     fi
-    if tar -x -C "$1" -f "$seed"; then
+    if tar -x -C "$1/" -f "$seed"; then
         mkdir -p "${planted%/*}"
         cp "$1/etc/labrig/seed-id" "$planted"
     else
