@@ -5,6 +5,7 @@
 mod clock;
 pub mod doctor;
 pub mod embedded;
+pub mod fake;
 pub mod host;
 pub mod images;
 mod lab_journal;

@@ -91,7 +91,7 @@ pub(super) fn with_runtime<T>(
         signals::watch(cancel.clone(), left.to_owned());
         work(&bus, &cancel).await
     });
-    drop(bus);
+    bus.close();
     progress.finish();
     runtime.shutdown_background();
     result

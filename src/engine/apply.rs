@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::{Bus, Cancel, ready};
+use super::{Bus, Cancel, images, ready};
 use crate::model::{Event, Name};
 use crate::plan::{Action, ActionKind, Plan};
 use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote};
@@ -68,8 +68,9 @@ impl ApplyError {
 }
 
 impl Applier {
-    /// Executes a plan. The first failure ends it: what runs is waited for or cancelled, nothing new
-    /// is begun; what was made stays, to be mended by the next `up` or removed by `down`.
+    /// Executes a plan. The first failure ends it, as does the user: what changes something is waited
+    /// for, what only waits is left behind, nothing new is begun. What was made stays, to be mended by
+    /// the next `up` or removed by `down`.
     ///
     /// # Errors
     /// The first failure, in order of time.
@@ -91,29 +92,38 @@ impl Applier {
             failure: Cancel::default(),
         };
         let mut running = JoinSet::new();
-        let start = |running: &mut JoinSet<_>, i: usize| {
+        let mut changing = 0_usize;
+        let start = |running: &mut JoinSet<_>, changing: &mut usize, i: usize| {
+            *changing += usize::from(!actions[i].only_waits());
             let (this, actions, halt) = (self.clone(), Arc::clone(&actions), halt.clone());
             running.spawn_blocking(move || (i, this.execute(i, &actions[i], &halt)));
         };
         for i in (0..actions.len()).filter(|&i| waiting[i] == 0) {
-            start(&mut running, i);
+            start(&mut running, &mut changing, i);
         }
         let mut failure: Option<ApplyError> = None;
-        while let Some(ended) = running.join_next().await {
-            match ended {
-                Ok((i, Ok(()))) => {
+        while changing > 0 || halt.check().is_ok() {
+            let ended = tokio::select! {
+                ended = running.join_next() => ended,
+                () = self.cancel.cancelled(), if halt.user.check().is_ok() => continue,
+            };
+            let Some(ended) = ended else { break };
+            let (i, result) =
+                ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+            changing -= usize::from(!actions[i].only_waits());
+            match result {
+                Ok(()) => {
                     for &follower in &followers[i] {
                         waiting[follower] -= 1;
                         if waiting[follower] == 0 && halt.check().is_ok() {
-                            start(&mut running, follower);
+                            start(&mut running, &mut changing, follower);
                         }
                     }
                 }
-                Ok((i, Err(error))) => {
+                Err(error) => {
                     halt.failure.cancel();
                     failure.get_or_insert_with(|| self.explain(&actions[i], error));
                 }
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }
         }
         match failure {
@@ -134,9 +144,8 @@ impl Applier {
     }
 
     fn explain(&self, action: &Action, source: PortError) -> ApplyError {
-        let waited = matches!(action.kind, ActionKind::AwaitReady { .. });
         let console = match &action.domain {
-            Some(domain) if waited && source.kind != ErrorKind::Cancelled => self
+            Some(domain) if action.only_waits() && source.kind != ErrorKind::Cancelled => self
                 .hypervisor
                 .console_tail(domain, CONSOLE_LINES)
                 .unwrap_or_default(),
@@ -176,18 +185,12 @@ impl Applier {
     fn perform(&self, index: usize, action: &Action, halt: &Halt) -> Result<(), PortError> {
         use ActionKind as K;
         let hypervisor = &self.hypervisor;
-        if !matches!(action.kind, K::AwaitReady { .. }) {
+        if !action.only_waits() {
             self.journal.intend(&action.title(), &action.reason)?;
         }
         match &action.kind {
             K::EnsureImage { image, link, .. } => {
-                let progress = |detail: &str| {
-                    self.bus.send(&Event::ActionProgress {
-                        action: index,
-                        detail: detail.to_owned(),
-                    });
-                };
-                let files = self.images.ensure(image, &progress)?;
+                let files = images::ensure(self.images.as_ref(), index, image, &self.bus)?;
                 hypervisor.link_image(link, &files)
             }
             K::DefineNetwork { name, xml } => hypervisor.define_network(name, xml),
@@ -225,6 +228,8 @@ impl Applier {
                     step_timeout: Duration::from(*timeout),
                 };
                 wait.until_ready(domain, name, *address)?;
+                // Nobody may be waiting any more, and the domain's life another one.
+                halt.check()?;
                 hypervisor.mark_ready(name)
             }
         }
@@ -232,7 +237,7 @@ impl Applier {
 }
 
 /// An error with all its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -39,6 +39,15 @@ impl Bus {
         receiver
     }
 
+    /// Lets all listeners go: their channels end, though clones of the bus may live on in work that
+    /// was left behind.
+    pub fn close(&self) {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
     /// Tells everyone what happened just now.
     pub fn send(&self, event: &Event) {
         let now = self.clock.now();
@@ -62,7 +71,8 @@ mod tests {
         bus.clone().send(&Event::PlanStarted { actions: 1 });
         drop(first);
         bus.send(&Event::PlanDone { seconds: 1.0 });
-        drop(bus);
+        bus.close();
+        bus.send(&Event::PlanDone { seconds: 2.0 });
         let heard: Vec<_> = second.iter().map(|(_, event)| event).collect();
         assert_eq!(
             heard,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Bus;
 use super::apply::Halt;
 use crate::model::{Event, Name, Phase};
-use crate::ports::{ErrorKind, Hypervisor, PortError, Remote, Target};
+use crate::ports::{ErrorKind, Exit, Hypervisor, PortError, Remote, Target};
 
 /// Bounds one attempt to connect: a guest that comes up while a connection is being tried is seen
 /// when it is tried again.
@@ -14,9 +14,15 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often libvirt is asked whether the domain still runs.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
-/// Exits with 0 when the guest has taken its seed and its boot is done; blocks in the guest, so
-/// that a slow guest is not burdened with connections.
-const READY: &str = "until test -e /run/labrig/ready; do sleep 0.1; done";
+/// Exits with 0 when the guest has taken its seed and its boot is done. Looks for a while in the
+/// guest, so that a slow one is not burdened with commands; not for ever, so that nothing is left
+/// running there when labrig stops to wait.
+const READY: &str = "n=20; until test -e /run/labrig/ready; do \
+    n=$((n-1)); test $n -gt 0 || exit 75; sleep 0.1; done";
+/// What it exits with when the boot is not done yet: `EX_TEMPFAIL` of sysexits.h.
+const NOT_YET: Exit = Exit(75);
+/// Longest time one command of a wait may take; a command that is given up costs its session.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A wait for one domain.
 pub(super) struct Wait<'a> {
@@ -79,7 +85,11 @@ impl Wait<'_> {
             "run a command on {}: it ended with {} {stderr}",
             target.domain, output.exit.0
         );
-        Err(PortError::new(ErrorKind::Fatal, message))
+        let kind = match output.exit {
+            NOT_YET => ErrorKind::NotYet,
+            _ => ErrorKind::Fatal,
+        };
+        Err(PortError::new(kind, message))
     }
 
     /// Tries until it works, the deadline passes, the domain dies, or the user has enough.
@@ -94,7 +104,7 @@ impl Wait<'_> {
         loop {
             self.halt.check()?;
             let left = self.step_timeout.saturating_sub(began.elapsed());
-            let error = match attempt(left.min(ALIVE_INTERVAL * 10)) {
+            let error = match attempt(left.min(COMMAND_TIMEOUT)) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind == ErrorKind::Fatal => return Err(error),
                 Err(error) => error,

@@ -24,7 +24,9 @@ pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
-pub use observed::{DomainStats, Observed, ObservedDomain, ObservedNetwork, Reservation};
+pub use observed::{
+    DomainStats, DomainUses, Observed, ObservedDomain, ObservedNetwork, Reservation,
+};
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };

@@ -53,6 +53,21 @@ pub struct ObservedDomain {
     pub active: bool,
     /// Whether labrig saw it ready since it was started.
     pub ready: bool,
+    /// What its definition takes.
+    pub uses: DomainUses,
+}
+
+/// What the definition of a domain takes: nothing of it may be changed under a running domain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainUses {
+    /// Memory of the host.
+    pub memory: Bytes,
+    /// Files its disks are in.
+    pub files: BTreeSet<PathBuf>,
+    /// libvirt names of the networks its vnets are on.
+    pub networks: BTreeSet<String>,
+    /// MAC addresses of its vnets.
+    pub macs: BTreeSet<MacAddr>,
 }
 
 /// A domain as its hypervisor lists it.

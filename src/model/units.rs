@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// A size in bytes. Text form is a whole number with a unit: `B`, `kB`, `MB`, `GB`, `TB` (powers
 /// of 1000) or `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(into = "String", try_from = "String")]
 pub struct Bytes(pub u64);
 

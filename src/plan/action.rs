@@ -147,6 +147,11 @@ impl Plan {
 }
 
 impl Action {
+    /// Whether it changes nothing.
+    pub const fn only_waits(&self) -> bool {
+        matches!(self.kind, ActionKind::AwaitReady { .. })
+    }
+
     /// What it does in a few words, as in `start domain db`.
     pub fn title(&self) -> String {
         use ActionKind as K;

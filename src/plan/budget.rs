@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use super::{ActionKind, Desired, Plan};
 use crate::diag::Note;
-use crate::model::{Bytes, HostFacts, Topology};
+use crate::model::{Bytes, HostFacts, Observed, Topology};
 
 /// What QEMU itself takes beside a guest's memory: about 60 MiB resident for a small emulated guest
 /// (measured with QEMU 7.2), rounded up.
 const OVERHEAD: Bytes = Bytes::mib(96);
 
-/// Notes about what the host lacks for the domains that `plan` starts. Memory of domains that run
-/// already, and are to be restarted, is counted as theirs again.
+/// Notes about what the host lacks for the domains that `plan` starts. Memory of domains that it
+/// stops, whether they are started again or not, is counted as free.
 pub fn check_budget(
     topology: &Topology,
     desired: &Desired,
+    observed: &Observed,
     plan: &Plan,
     host: &HostFacts,
 ) -> Vec<Note> {
@@ -37,13 +38,19 @@ pub fn check_budget(
                         .map(|domain| (memory, domain.clone()));
                 }
             }
-            ActionKind::StopDomain { name } => freed += of(name),
+            // What it has today, which need not be what it gets.
+            ActionKind::StopDomain { name } => {
+                let seen = observed.domains.get(name);
+                freed += seen.map_or(0, |seen| seen.uses.memory.0 + OVERHEAD.0);
+            }
             _ => {}
         }
     }
     let mut notes = Vec::new();
     let mib = |bytes: u64| bytes >> 20;
-    if needed > host.memory_free.0 + freed {
+    // A guest that has not touched all its memory yet frees less than it was given.
+    let free = (host.memory_free.0 + freed).min(host.memory.0);
+    if needed > free {
         let path = largest
             .and_then(|(_, name)| {
                 topology
@@ -57,7 +64,7 @@ pub fn check_budget(
                 format!(
                     "the host has no memory for this: {} MiB needed for what is to be started, {} MiB free",
                     mib(needed),
-                    mib(host.memory_free.0 + freed)
+                    mib(free)
                 ),
             )
             .hint("give the domains less memory, start fewer of them, or end what else uses the host's memory"),

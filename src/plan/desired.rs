@@ -8,7 +8,7 @@ use crate::model::{
     Acceleration, Bytes, Digest, Digester, Domain, Image, ImageRecipe, ImageSource, LabPaths,
     LabSecret, Name, Reservation, Seconds, Topology,
 };
-use crate::render::{DomainParts, Seed, domain_xml, network_xml, seed};
+use crate::render::{DomainParts, Identity, Seed, domain_xml, network_xml, seed};
 
 /// Rendered files of a domain: absolute path in the guest, permission bits, content.
 pub type GuestFiles = Vec<(String, u32, Vec<u8>)>;
@@ -138,6 +138,7 @@ impl Desired {
                 }
             })
             .collect();
+        let client = Identity::client(secret);
         let domains = topology
             .domains
             .iter()
@@ -149,7 +150,7 @@ impl Desired {
                 ))
             })
             .map(|(domain, image, address)| {
-                let seed = seed(topology, domain, secret, files(domain)?);
+                let seed = seed(topology, domain, secret, &client, files(domain)?);
                 Ok(desired_domain(
                     topology,
                     paths,

@@ -1,323 +1,471 @@
 //! Observed and desired to actions.
+//!
+//! A plan may be cut short after any of its actions, and the next one starts from what is seen
+//! then. What cannot be seen must therefore never be left behind: a running domain does not show
+//! that its disk, its network or its definition was replaced under it. So whatever is done to a
+//! domain, or to something it takes, comes after the domain was stopped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::net::Ipv4Addr;
 
 use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
-use crate::model::{Name, Observed, ObservedDomain};
+use crate::model::{MacAddr, Name, Observed, ObservedNetwork, Reservation};
 
 /// What has to be done so that a host shows what is desired. Empty when it does already.
 pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
-    let mut plan = Plan::default();
-    let images = plan_images(&mut plan, desired, observed);
-    let domains: BTreeSet<_> = desired
-        .domains
-        .iter()
-        .map(|domain| domain.libvirt_name.as_str())
-        .collect();
-    let gone = remove_domains(&mut plan, observed, |name| !domains.contains(name));
-    let wanted: BTreeSet<_> = desired
-        .networks
-        .iter()
-        .map(|network| &network.name)
-        .collect();
-    for name in observed
-        .networks
-        .keys()
-        .filter(|name| !wanted.contains(name))
-    {
-        plan.push(
-            ActionKind::RemoveNetwork { name: name.clone() },
-            "it is not in the topology",
-            &gone,
-            None,
-        );
-    }
-    let mut networks = BTreeMap::new();
-    let mut remade = BTreeSet::new();
-    for network in &desired.networks {
-        let (ready, is_remade) = plan_network(&mut plan, network, observed);
-        networks.extend(ready.map(|action| (network.name.as_str(), action)));
-        if is_remade {
-            remade.insert(network.name.as_str());
-        }
-    }
+    let mut planner = Planner::new(observed);
+    planner.images(desired);
+    let restarts = restarts(desired, observed);
+    planner.stops(desired, &restarts);
+    let holders = planner.holders();
+    planner.networks(desired, &holders);
+    let addresses = addresses(desired);
     for domain in &desired.domains {
-        plan_domain(&mut plan, domain, observed, &images, &networks, &remade);
+        let addresses = addresses.get(&domain.name).map_or(&[][..], Vec::as_slice);
+        let restart = restarts.get(domain.libvirt_name.as_str());
+        planner.domain(domain, restart, addresses, &holders);
     }
-    let files: BTreeSet<&PathBuf> = desired
+    let files = desired
         .domains
         .iter()
-        .flat_map(|d| d.disks.iter().map(|disk| &disk.path).chain([&d.seed.0]))
-        .collect();
-    // Only when nothing runs on them any more.
-    let all: Vec<_> = (0..plan.actions.len())
-        .filter(|&i| {
-            matches!(
-                plan.actions[i].kind,
-                ActionKind::StopDomain { .. } | ActionKind::RemoveDomain { .. }
-            )
-        })
-        .collect();
-    for path in observed.files.iter().filter(|path| !files.contains(path)) {
-        plan.push(
-            ActionKind::RemoveFile { path: path.clone() },
-            "nothing uses it any more",
-            &all,
-            None,
-        );
-    }
-    plan
+        .flat_map(|d| d.disks.iter().map(|disk| &disk.path).chain([&d.seed.0]));
+    planner.remove_files(&files.collect(), "nothing uses it any more");
+    planner.plan
 }
 
 /// What has to be done so that nothing observed is left.
 pub fn removal(observed: &Observed) -> Plan {
-    let mut plan = Plan::default();
-    let gone = remove_domains(&mut plan, observed, |_| true);
+    const REASON: &str = "the lab goes down";
+    let mut planner = Planner::new(observed);
+    for name in observed.domains.keys() {
+        planner.remove_domain(name, REASON);
+    }
     for name in observed.networks.keys() {
-        plan.push(
-            ActionKind::RemoveNetwork { name: name.clone() },
-            "the lab goes down",
-            &gone,
-            None,
-        );
+        planner.remove_network(name, REASON);
     }
-    for path in &observed.files {
-        plan.push(
-            ActionKind::RemoveFile { path: path.clone() },
-            "the lab goes down",
-            &gone,
-            None,
-        );
-    }
-    plan
+    planner.remove_files(&BTreeSet::new(), REASON);
+    planner.plan
 }
 
-fn plan_images<'a>(
-    plan: &mut Plan,
-    desired: &'a Desired,
-    observed: &Observed,
-) -> BTreeMap<&'a Name, usize> {
-    let mut actions = BTreeMap::new();
-    for image in desired
-        .images
+/// Why domains have to be started or started anew, by libvirt name.
+fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, String> {
+    let down: BTreeSet<_> = desired
+        .networks
         .iter()
-        .filter(|image| !observed.images.contains(&image.image.key))
-    {
-        let kind = ActionKind::EnsureImage {
-            name: image.name.clone(),
-            image: image.image.clone(),
-            link: image.link.clone(),
+        .filter(|network| !is_kept(network, observed).is_some_and(|seen| seen.active))
+        .map(|network| network.name.as_str())
+        .collect();
+    let reason = |domain: &DesiredDomain| {
+        let Some(seen) = observed.domains.get(&domain.libvirt_name) else {
+            return Some("the domain is new".to_owned());
         };
-        actions.insert(
-            &image.name,
-            plan.push(kind, "the lab has no such image yet", &[], None),
-        );
-    }
-    actions
+        let files = domain.disks.iter().map(|disk| &disk.path);
+        if seen.definition != Some(domain.definition) {
+            Some("its definition changed".to_owned())
+        } else if !files
+            .chain([&domain.seed.0])
+            .all(|file| observed.files.contains(file))
+        {
+            Some("one of its disks was lost".to_owned())
+        } else if !seen.active {
+            Some("it does not run".to_owned())
+        } else {
+            let network = domain.networks.iter().find(|n| down.contains(n.as_str()))?;
+            Some(format!("network {network} is started anew"))
+        }
+    };
+    desired
+        .domains
+        .iter()
+        .filter_map(|domain| Some((domain.libvirt_name.as_str(), reason(domain)?)))
+        .collect()
 }
 
-fn remove_domains(
-    plan: &mut Plan,
-    observed: &Observed,
-    unwanted: impl Fn(&str) -> bool,
-) -> Vec<usize> {
-    let mut gone = Vec::new();
-    for (name, domain) in observed.domains.iter().filter(|(name, _)| unwanted(name)) {
-        let reason = "it is not wanted any more";
-        let stop = domain.active.then(|| {
-            plan.push(
-                ActionKind::StopDomain { name: name.clone() },
-                reason,
-                &[],
-                None,
-            )
-        });
-        let after: Vec<_> = stop.into_iter().collect();
-        gone.push(plan.push(
-            ActionKind::RemoveDomain { name: name.clone() },
-            reason,
-            &after,
-            None,
-        ));
-    }
-    gone
+/// The network as it is seen, when it can stay.
+fn is_kept<'a>(network: &DesiredNetwork, observed: &'a Observed) -> Option<&'a ObservedNetwork> {
+    observed
+        .networks
+        .get(&network.name)
+        .filter(|seen| seen.definition == Some(network.definition))
 }
 
-/// Gives the action after which the network is up, if there is one to wait for, and whether running
-/// domains lose their connection to it.
-fn plan_network(
-    plan: &mut Plan,
-    network: &DesiredNetwork,
-    observed: &Observed,
-) -> (Option<usize>, bool) {
-    let name = || network.name.clone();
-    let seen = observed.networks.get(&network.name);
-    match seen {
-        Some(seen) if seen.definition == Some(network.definition) => {
-            for (set, other, wanted) in [
-                (&seen.reservations, &network.reservations, false),
-                (&network.reservations, &seen.reservations, true),
-            ] {
-                for reservation in set.difference(other) {
-                    let kind = ActionKind::Reserve {
-                        network: name(),
-                        reservation: reservation.clone(),
-                        wanted,
-                    };
-                    let reason = if wanted {
-                        "the vnet is new"
-                    } else {
-                        "the vnet is gone"
-                    };
-                    plan.push(kind, reason, &[], None);
+/// Networks and addresses of every domain.
+fn addresses(desired: &Desired) -> BTreeMap<&Name, Vec<(&str, &Reservation)>> {
+    let mut addresses: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for network in &desired.networks {
+        for reservation in &network.reservations {
+            addresses
+                .entry(&reservation.domain)
+                .or_default()
+                .push((network.name.as_str(), reservation));
+        }
+    }
+    addresses
+}
+
+/// Addresses that running domains give up, with the action that stops them.
+#[derive(Default)]
+struct Holders<'a> {
+    macs: BTreeMap<MacAddr, usize>,
+    ips: BTreeMap<(&'a str, Ipv4Addr), usize>,
+}
+
+/// A plan in the making, and the actions that later ones wait for.
+struct Planner<'a> {
+    observed: &'a Observed,
+    plan: Plan,
+    /// Provides an image, by its name.
+    images: BTreeMap<&'a Name, usize>,
+    /// Stops a domain, by libvirt name.
+    stops: BTreeMap<&'a str, usize>,
+    /// The last change of a domain's definition, by libvirt name.
+    definitions: BTreeMap<&'a str, usize>,
+    /// Brings a network up, by libvirt name.
+    starts: BTreeMap<&'a str, usize>,
+    /// Removes a network that is not wanted so.
+    network_removals: Vec<usize>,
+    /// Reserves an address, by network and MAC address.
+    reserves: BTreeMap<(&'a str, MacAddr), usize>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(observed: &'a Observed) -> Self {
+        Self {
+            observed,
+            plan: Plan::default(),
+            images: BTreeMap::new(),
+            stops: BTreeMap::new(),
+            definitions: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            network_removals: Vec::new(),
+            reserves: BTreeMap::new(),
+        }
+    }
+
+    fn images(&mut self, desired: &'a Desired) {
+        for image in desired
+            .images
+            .iter()
+            .filter(|image| !self.observed.images.contains(&image.image.key))
+        {
+            let kind = ActionKind::EnsureImage {
+                name: image.name.clone(),
+                image: image.image.clone(),
+                link: image.link.clone(),
+            };
+            let action = self
+                .plan
+                .push(kind, "the lab has no such image yet", &[], None);
+            self.images.insert(&image.name, action);
+        }
+    }
+
+    /// Stops what is not wanted, or not wanted so; removes what is not wanted.
+    fn stops(&mut self, desired: &'a Desired, restarts: &BTreeMap<&str, String>) {
+        let wanted: BTreeMap<_, _> = desired
+            .domains
+            .iter()
+            .map(|domain| (domain.libvirt_name.as_str(), domain))
+            .collect();
+        for (name, seen) in &self.observed.domains {
+            let Some(domain) = wanted.get(name.as_str()) else {
+                self.remove_domain(name, "it is not in the topology");
+                continue;
+            };
+            let Some(reason) = restarts.get(name.as_str()).filter(|_| seen.active) else {
+                continue;
+            };
+            // What runs goes on until it is sure that it can be started again.
+            let after: Vec<_> = self
+                .images
+                .get(&domain.image)
+                .copied()
+                .into_iter()
+                .collect();
+            let kind = ActionKind::StopDomain { name: name.clone() };
+            let stop = self.plan.push(kind, reason, &after, Some(&domain.name));
+            self.stops.insert(name, stop);
+        }
+    }
+
+    fn remove_domain(&mut self, name: &'a str, reason: &str) {
+        if self.observed.domains.get(name).is_some_and(|d| d.active) {
+            let kind = ActionKind::StopDomain {
+                name: name.to_owned(),
+            };
+            let stop = self.plan.push(kind, reason, &[], None);
+            self.stops.insert(name, stop);
+        }
+        let after: Vec<_> = self.stops.get(name).copied().into_iter().collect();
+        let kind = ActionKind::RemoveDomain {
+            name: name.to_owned(),
+        };
+        let remove = self.plan.push(kind, reason, &after, None);
+        self.definitions.insert(name, remove);
+    }
+
+    /// Stops of the domains that are on a network.
+    fn stops_on(&self, network: &str) -> Vec<usize> {
+        let domains = self.observed.domains.iter();
+        domains
+            .filter(|(_, domain)| domain.uses.networks.contains(network))
+            .filter_map(|(name, _)| self.stops.get(name.as_str()).copied())
+            .collect()
+    }
+
+    fn remove_network(&mut self, name: &str, reason: &str) {
+        let kind = ActionKind::RemoveNetwork {
+            name: name.to_owned(),
+        };
+        let after = self.stops_on(name);
+        let remove = self.plan.push(kind, reason, &after, None);
+        self.network_removals.push(remove);
+    }
+
+    fn networks(&mut self, desired: &'a Desired, holders: &Holders<'_>) {
+        let observed = self.observed;
+        let wanted: BTreeMap<_, _> = desired
+            .networks
+            .iter()
+            .map(|network| (&network.name, network))
+            .collect();
+        for name in observed.networks.keys() {
+            match wanted.get(name) {
+                None => self.remove_network(name, "it is not in the topology"),
+                Some(network) if is_kept(network, observed).is_none() => {
+                    self.remove_network(name, &format!("vswitch {} changed", network.vswitch));
+                }
+                Some(_) => {}
+            }
+        }
+        for network in &desired.networks {
+            match is_kept(network, observed) {
+                Some(seen) => self.keep_network(network, seen, holders),
+                None => self.make_network(network),
+            }
+        }
+    }
+
+    fn keep_network(
+        &mut self,
+        network: &'a DesiredNetwork,
+        seen: &'a ObservedNetwork,
+        holders: &Holders<'_>,
+    ) {
+        let changes = self.reservations(network, seen, holders);
+        if !seen.active {
+            // Once it runs, libvirt would no longer give it what is changed for its next start.
+            self.start_network(network, "it is not active", changes);
+        }
+    }
+
+    fn make_network(&mut self, network: &'a DesiredNetwork) {
+        let reason = match self.observed.networks.get(&network.name) {
+            Some(_) => format!("vswitch {} changed", network.vswitch),
+            None => format!("vswitch {} has no network yet", network.vswitch),
+        };
+        let kind = ActionKind::DefineNetwork {
+            name: network.name.clone(),
+            xml: network.xml.clone(),
+        };
+        // Its bridge or its subnet may be one that another network gives up.
+        let after = self.network_removals.clone();
+        let define = self.plan.push(kind, &reason, &after, None);
+        self.start_network(network, &reason, vec![define]);
+    }
+
+    fn start_network(&mut self, network: &'a DesiredNetwork, reason: &str, mut after: Vec<usize>) {
+        after.extend(&self.network_removals);
+        after.extend(self.stops_on(&network.name));
+        let kind = ActionKind::StartNetwork {
+            name: network.name.clone(),
+        };
+        let start = self.plan.push(kind, reason, &after, None);
+        self.starts.insert(&network.name, start);
+    }
+
+    /// Brings the reservations of a network that stays up to date.
+    fn reservations(
+        &mut self,
+        network: &'a DesiredNetwork,
+        seen: &'a ObservedNetwork,
+        holders: &Holders<'_>,
+    ) -> Vec<usize> {
+        let gone: Vec<_> = seen
+            .reservations
+            .difference(&network.reservations)
+            .collect();
+        let new: Vec<_> = network
+            .reservations
+            .difference(&seen.reservations)
+            .collect();
+        let push = |plan: &mut Plan, reservation: &Reservation, wanted, after: &[usize]| {
+            let kind = ActionKind::Reserve {
+                network: network.name.clone(),
+                reservation: reservation.clone(),
+                wanted,
+            };
+            let reason = if wanted {
+                "the vnet is new"
+            } else {
+                "the vnet is gone"
+            };
+            plan.push(kind, reason, after, Some(&reservation.domain))
+        };
+        // libvirt refuses a second entry with the MAC address, the name or the address of another.
+        let mut released_macs = BTreeMap::new();
+        let mut released_names: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut released_ips = BTreeMap::new();
+        let mut all = Vec::new();
+        for reservation in gone {
+            let after: Vec<_> = holders
+                .macs
+                .get(&reservation.mac)
+                .copied()
+                .into_iter()
+                .collect();
+            let action = push(&mut self.plan, reservation, false, &after);
+            released_macs.insert(reservation.mac, action);
+            released_ips.insert(reservation.ip, action);
+            released_names
+                .entry(&reservation.domain)
+                .or_default()
+                .push(action);
+            all.push(action);
+        }
+        for reservation in new {
+            let names = released_names.get(&reservation.domain);
+            let after: BTreeSet<_> = [
+                released_macs.get(&reservation.mac),
+                released_ips.get(&reservation.ip),
+            ]
+            .into_iter()
+            .flatten()
+            .chain(names.into_iter().flatten())
+            .copied()
+            .collect();
+            let after: Vec<_> = after.into_iter().collect();
+            let action = push(&mut self.plan, reservation, true, &after);
+            self.reserves
+                .insert((&network.name, reservation.mac), action);
+            all.push(action);
+        }
+        all
+    }
+
+    /// Addresses that are in use until a domain is stopped.
+    fn holders(&self) -> Holders<'a> {
+        let mut holders = Holders::default();
+        let observed = self.observed;
+        for (name, stop) in &self.stops {
+            let macs = observed.domains.get(*name).map(|domain| &domain.uses.macs);
+            holders
+                .macs
+                .extend(macs.into_iter().flatten().map(|mac| (*mac, *stop)));
+        }
+        for (name, network) in &observed.networks {
+            for reservation in &network.reservations {
+                if let Some(stop) = holders.macs.get(&reservation.mac) {
+                    holders.ips.insert((name, reservation.ip), *stop);
                 }
             }
-            let start = (!seen.active).then(|| {
-                plan.push(
-                    ActionKind::StartNetwork { name: name() },
-                    "it is not active",
-                    &[],
-                    None,
-                )
-            });
-            (start, start.is_some())
         }
-        _ => {
-            let (reason, after) = match seen {
-                Some(_) => {
-                    let reason = format!("vswitch {} changed", network.vswitch);
-                    (
-                        reason.clone(),
-                        vec![plan.push(
-                            ActionKind::RemoveNetwork { name: name() },
-                            reason,
-                            &[],
-                            None,
-                        )],
-                    )
-                }
-                None => (
-                    format!("vswitch {} has no network yet", network.vswitch),
-                    Vec::new(),
-                ),
+        holders
+    }
+
+    fn domain(
+        &mut self,
+        domain: &'a DesiredDomain,
+        restart: Option<&String>,
+        addresses: &[(&str, &Reservation)],
+        holders: &Holders<'_>,
+    ) {
+        let me = Some(&domain.name);
+        let name = || domain.libvirt_name.clone();
+        let seen = self.observed.domains.get(&domain.libvirt_name);
+        let await_ready = ActionKind::AwaitReady {
+            name: name(),
+            address: domain.address,
+            timeout: domain.boot_timeout,
+        };
+        let Some(reason) = restart else {
+            if seen.is_some_and(|seen| !seen.ready) {
+                let reason = "it was not seen ready since its start";
+                self.plan.push(await_ready, reason, &[], me);
+            }
+            return;
+        };
+        let image = self.images.get(&domain.image).copied();
+        let stop = self.stops.get(domain.libvirt_name.as_str()).copied();
+        let stopped: Vec<_> = stop.into_iter().collect();
+        let mut before_start: BTreeSet<_> = image.into_iter().chain(stop).collect();
+
+        for disk in &domain.disks {
+            if self.observed.files.contains(&disk.path) {
+                continue;
+            }
+            let kind = ActionKind::CreateDisk {
+                path: disk.path.clone(),
+                backing: disk.backing.clone(),
+                size: disk.size,
             };
-            let define = ActionKind::DefineNetwork {
+            let backed = image.filter(|_| disk.backing.is_some());
+            let after: Vec<_> = backed.into_iter().chain(stop).collect();
+            before_start.insert(self.plan.push(kind, "the disk is not there", &after, me));
+        }
+        if !self.observed.files.contains(&domain.seed.0) {
+            let kind = ActionKind::WriteSeed {
+                path: domain.seed.0.clone(),
+                seed: domain.seed.1.clone(),
+            };
+            let reason = "the guest's settings are new";
+            before_start.insert(self.plan.push(kind, reason, &stopped, me));
+        }
+        if seen.is_none_or(|seen| seen.definition != Some(domain.definition)) {
+            let kind = ActionKind::DefineDomain {
                 name: name(),
-                xml: network.xml.clone(),
+                xml: domain.xml.clone(),
             };
-            let define = plan.push(define, &reason, &after, None);
-            (
-                Some(plan.push(
-                    ActionKind::StartNetwork { name: name() },
-                    reason,
-                    &[define],
-                    None,
-                )),
-                true,
-            )
+            let define = self.plan.push(kind, reason, &stopped, me);
+            before_start.insert(define);
+            self.definitions.insert(&domain.libvirt_name, define);
+        }
+        let networks = domain.networks.iter();
+        before_start.extend(networks.filter_map(|n| self.starts.get(n.as_str())));
+        for &(network, reservation) in addresses {
+            before_start.extend(self.reserves.get(&(network, reservation.mac)));
+            before_start.extend(holders.macs.get(&reservation.mac));
+            before_start.extend(holders.ips.get(&(network, reservation.ip)));
+        }
+        let before_start: Vec<_> = before_start.into_iter().collect();
+        let kind = ActionKind::StartDomain { name: name() };
+        let start = self.plan.push(kind, reason, &before_start, me);
+        self.plan.push(await_ready, reason, &[start], me);
+    }
+
+    /// Removes files but those to keep, when no definition names them any more: what is done before
+    /// may fail, and the old disk still be wanted.
+    fn remove_files(&mut self, keep: &BTreeSet<&std::path::PathBuf>, reason: &str) {
+        let mut users: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (name, domain) in &self.observed.domains {
+            let name = name.as_str();
+            let actions = [self.stops.get(name), self.definitions.get(name)];
+            for file in &domain.uses.files {
+                users
+                    .entry(file)
+                    .or_default()
+                    .extend(actions.into_iter().flatten());
+            }
+        }
+        for path in self
+            .observed
+            .files
+            .iter()
+            .filter(|path| !keep.contains(path))
+        {
+            let after = users.get(path).map_or(&[][..], Vec::as_slice);
+            let kind = ActionKind::RemoveFile { path: path.clone() };
+            self.plan.push(kind, reason, after, None);
         }
     }
-}
-
-fn plan_domain(
-    plan: &mut Plan,
-    domain: &DesiredDomain,
-    observed: &Observed,
-    images: &BTreeMap<&Name, usize>,
-    networks: &BTreeMap<&str, usize>,
-    remade: &BTreeSet<&str>,
-) {
-    let me = Some(&domain.name);
-    let libvirt_name = || domain.libvirt_name.clone();
-    let seen = observed.domains.get(&domain.libvirt_name);
-    let image: Vec<_> = images.get(&domain.image).copied().into_iter().collect();
-    let mut before_start: Vec<_> = domain
-        .networks
-        .iter()
-        .filter_map(|n| networks.get(n.as_str()).copied())
-        .collect();
-    before_start.extend(&image);
-
-    let mut lost_file = false;
-    for disk in domain
-        .disks
-        .iter()
-        .filter(|disk| !observed.files.contains(&disk.path))
-    {
-        lost_file = true;
-        let kind = ActionKind::CreateDisk {
-            path: disk.path.clone(),
-            backing: disk.backing.clone(),
-            size: disk.size,
-        };
-        before_start.push(plan.push(kind, "the disk is not there", &image, me));
-    }
-    if !observed.files.contains(&domain.seed.0) {
-        lost_file = true;
-        let kind = ActionKind::WriteSeed {
-            path: domain.seed.0.clone(),
-            seed: domain.seed.1.clone(),
-        };
-        before_start.push(plan.push(kind, "the guest's settings are new", &[], me));
-    }
-
-    let is_redefined = seen.is_none_or(|seen| seen.definition != Some(domain.definition));
-    let cut_off = domain
-        .networks
-        .iter()
-        .find(|network| remade.contains(network.as_str()));
-    let runs = seen.is_some_and(|seen| seen.active);
-    let restart_reason = match (seen, cut_off) {
-        (None, _) => Some("the domain is new".to_owned()),
-        (Some(_), _) if is_redefined => Some("its definition changed".to_owned()),
-        (Some(_), _) if lost_file => Some("one of its disks was lost".to_owned()),
-        (Some(_), Some(network)) => Some(format!("network {network} is started anew")),
-        (Some(ObservedDomain { active: false, .. }), None) => Some("it does not run".to_owned()),
-        (Some(_), None) => None,
-    };
-    let await_ready = ActionKind::AwaitReady {
-        name: libvirt_name(),
-        address: domain.address,
-        timeout: domain.boot_timeout,
-    };
-    let Some(reason) = restart_reason else {
-        if seen.is_some_and(|seen| !seen.ready) {
-            plan.push(
-                await_ready,
-                "it was not seen ready since its start",
-                &[],
-                me,
-            );
-        }
-        return;
-    };
-    if runs {
-        before_start.push(plan.push(
-            ActionKind::StopDomain {
-                name: libvirt_name(),
-            },
-            &reason,
-            &[],
-            me,
-        ));
-    }
-    if is_redefined {
-        let define = ActionKind::DefineDomain {
-            name: libvirt_name(),
-            xml: domain.xml.clone(),
-        };
-        // Redefining while it runs would only change its next life; stopping comes first either way.
-        let after = before_start.clone();
-        before_start.push(plan.push(define, &reason, &after, me));
-    }
-    let start = plan.push(
-        ActionKind::StartDomain {
-            name: libvirt_name(),
-        },
-        &reason,
-        &before_start,
-        me,
-    );
-    plan.push(await_ready, reason, &[start], me);
 }

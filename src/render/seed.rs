@@ -25,17 +25,18 @@ struct Entry {
     content: Vec<u8>,
 }
 
-/// Makes the seed of a domain. `files` are its rendered files: absolute path, mode, content.
+/// Makes the seed of a domain. `client` may log in: [`Identity::client`], the same for all domains
+/// of a lab. `files` are the domain's rendered files: absolute path, mode, content.
 ///
 /// Nothing in it depends on other domains, so that a new one leaves the others as they are.
 pub fn seed(
     topology: &Topology,
     domain: &Domain,
     secret: &LabSecret,
+    client: &Identity,
     files: Vec<(String, u32, Vec<u8>)>,
 ) -> Seed {
     let host = Identity::host(secret, &domain.name);
-    let client = Identity::client(secret);
     let mut entries = Vec::new();
     let mut add = |path: &str, mode, content: String| {
         entries.push(Entry {

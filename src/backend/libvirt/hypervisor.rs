@@ -10,6 +10,7 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::images;
 use crate::backend::tool::Tool;
 use crate::model::{
     Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
@@ -145,14 +146,15 @@ impl Libvirt {
             };
             let (name, xml, active) = read().map_err(LibvirtError::call("read a domain"))?;
             if let Ok(definition) = self.own("domain", &name, &xml) {
-                let definition = definition.tag.map(|tag| tag.definition);
+                let tag_definition = definition.tag.map(|tag| tag.definition);
                 let ready = active && self.paths.ready(&name).exists();
                 observed.domains.insert(
                     name,
                     ObservedDomain {
-                        definition,
+                        definition: tag_definition,
                         active,
                         ready,
+                        uses: definition.uses,
                     },
                 );
             }
@@ -236,6 +238,11 @@ impl Hypervisor for Libvirt {
         let found = connect
             .lookup_network_by_name(network)
             .map_err(LibvirtError::call(&call))?;
+        let xml = network_definition(&found).map_err(LibvirtError::call(&call))?;
+        let definition = self.own("network", network, &xml)?;
+        if definition.reservations.contains(reservation) == wanted {
+            return Ok(());
+        }
         let command = if wanted {
             sys::VIR_NETWORK_UPDATE_COMMAND_ADD_LAST
         } else {
@@ -272,20 +279,7 @@ impl Hypervisor for Libvirt {
     }
 
     fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError> {
-        let Some(directory) = image
-            .disk
-            .as_ref()
-            .or(image.kernel.as_ref())
-            .and_then(|file| file.parent())
-        else {
-            return Err(PortError::new(
-                crate::ports::ErrorKind::Fatal,
-                "link an image that has no files",
-            ));
-        };
-        make_parent(link)?;
-        remove_if_there(link)?;
-        Ok(fs_err::os::unix::fs::symlink(directory, link)?)
+        images::link(link, image)
     }
 
     fn create_disk(

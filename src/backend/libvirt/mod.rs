@@ -8,3 +8,4 @@ mod snapshot;
 pub use connection::Connection;
 pub use error::LibvirtError;
 pub use hypervisor::Libvirt;
+pub(super) use snapshot::Definition;

@@ -3,28 +3,26 @@
 use std::collections::BTreeSet;
 
 use super::LibvirtError;
-use crate::model::Reservation;
+use crate::model::{Bytes, DomainUses, Reservation};
 use crate::render::Tag;
 
 /// What a definition tells of itself.
-pub(super) struct Definition {
+pub(in crate::backend) struct Definition {
     /// labrig's tag, if it has one.
     pub tag: Option<Tag>,
     /// Reservations of a network.
     pub reservations: BTreeSet<Reservation>,
+    /// What a domain takes.
+    pub uses: DomainUses,
 }
 
 impl Definition {
-    pub(super) fn read(name: &str, xml: &str) -> Result<Self, LibvirtError> {
+    pub(in crate::backend) fn read(name: &str, xml: &str) -> Result<Self, LibvirtError> {
         let document = roxmltree::Document::parse(xml).map_err(|source| LibvirtError::Xml {
             name: name.to_owned(),
             source,
         })?;
-        let reservations = document
-            .descendants()
-            .filter(|n| {
-                n.has_tag_name("host") && n.parent().is_some_and(|p| p.has_tag_name("dhcp"))
-            })
+        let reservations = inside(&document, "dhcp", "host")
             .filter_map(|n| {
                 Some(Reservation {
                     mac: n.attribute("mac")?.parse().ok()?,
@@ -36,15 +34,49 @@ impl Definition {
         Ok(Self {
             tag: Tag::read(&document),
             reservations,
+            uses: uses(&document),
         })
     }
 
     /// Whose it is, for people.
-    pub(super) fn owner(&self) -> String {
+    pub(in crate::backend) fn owner(&self) -> String {
         self.tag.as_ref().map_or_else(
             || "something else than labrig".to_owned(),
             |tag| format!("lab {}", tag.lab),
         )
+    }
+}
+
+/// Elements `name` right below an element `parent`.
+fn inside<'a>(
+    document: &'a roxmltree::Document<'_>,
+    parent: &'a str,
+    name: &'a str,
+) -> impl Iterator<Item = roxmltree::Node<'a, 'a>> {
+    document.descendants().filter(move |n| {
+        n.has_tag_name(name) && n.parent().is_some_and(|above| above.has_tag_name(parent))
+    })
+}
+
+fn uses(document: &roxmltree::Document<'_>) -> DomainUses {
+    let attributes = |parent, name, attribute| {
+        inside(document, parent, name).filter_map(move |n| n.attribute(attribute))
+    };
+    // libvirt writes KiB, whatever unit it was given.
+    let memory = inside(document, "domain", "memory")
+        .find_map(|n| n.text()?.trim().parse::<u64>().ok())
+        .unwrap_or_default();
+    DomainUses {
+        memory: Bytes(memory << 10),
+        files: attributes("disk", "source", "file")
+            .map(Into::into)
+            .collect(),
+        networks: attributes("interface", "source", "network")
+            .map(str::to_owned)
+            .collect(),
+        macs: attributes("interface", "mac", "address")
+            .filter_map(|mac| mac.parse().ok())
+            .collect(),
     }
 }
 
@@ -62,6 +94,19 @@ mod tests {
         let definition = Definition::read("n", &xml).unwrap();
         assert_eq!(definition.owner(), "lab q");
         assert_eq!(definition.reservations.len(), 1);
+    }
+
+    #[test]
+    fn reads_what_a_domain_takes() {
+        let xml = "<domain><name>n</name><memory unit='KiB'>2048</memory><devices>\
+             <disk><source file='/a'/></disk><disk><source file='/b'/></disk>\
+             <interface type='network'><mac address='52:54:00:00:00:01'/><source network='n'/></interface>\
+             <serial type='file'><source path='/c'/></serial></devices></domain>";
+        let uses = Definition::read("n", xml).unwrap().uses;
+        assert_eq!(uses.memory, Bytes::mib(2));
+        assert_eq!(uses.files, ["/a".into(), "/b".into()].into());
+        assert_eq!(uses.networks, ["n".to_owned()].into());
+        assert_eq!(uses.macs, ["52:54:00:00:00:01".parse().unwrap()].into());
     }
 
     #[test]

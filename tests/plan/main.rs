@@ -1,0 +1,11 @@
+//! Plans and their execution, on hosts in memory: from every half-built world to the one that is
+//! wanted, and to nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod faults;
+mod host;
+mod order;
+mod properties;
+mod snapshots;
+mod worlds;
