@@ -15,7 +15,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// What a stream gave so far.
 #[derive(Clone, Default)]
-struct Heard(Arc<(Mutex<(Vec<u8>, bool)>, Condvar)>);
+struct Heard(Arc<(Mutex<Stream>, Condvar)>);
+
+#[derive(Default)]
+struct Stream {
+    bytes: Vec<u8>,
+    is_over: bool,
+}
 
 impl Heard {
     fn listen(mut stream: impl Read + Send + 'static) -> Self {
@@ -27,8 +33,8 @@ impl Heard {
                 let n = stream.read(&mut buffer).unwrap_or(0);
                 let (state, changed) = &*to.0;
                 let mut state = state.lock().unwrap();
-                state.0.extend_from_slice(&buffer[..n]);
-                state.1 = n == 0;
+                state.bytes.extend_from_slice(&buffer[..n]);
+                state.is_over = n == 0;
                 changed.notify_all();
                 if n == 0 {
                     return;
@@ -43,11 +49,11 @@ impl Heard {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap();
         loop {
-            if String::from_utf8_lossy(&state.0).contains(text) {
+            if String::from_utf8_lossy(&state.bytes).contains(text) {
                 return true;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if state.1 || left.is_zero() {
+            if state.is_over || left.is_zero() {
                 return false;
             }
             state = changed.wait_timeout(state, left).unwrap().0;
@@ -55,19 +61,19 @@ impl Heard {
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.0.lock().unwrap().0).into_owned()
+        String::from_utf8_lossy(&self.0.0.lock().unwrap().bytes).into_owned()
     }
 
     fn all(&self, deadline: Instant) -> String {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap();
-        while !state.1 && Instant::now() < deadline {
+        while !state.is_over && Instant::now() < deadline {
             state = changed
                 .wait_timeout(state, Duration::from_millis(100))
                 .unwrap()
                 .0;
         }
-        String::from_utf8_lossy(&state.0).into_owned()
+        String::from_utf8_lossy(&state.bytes).into_owned()
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use labrig::backend::images::Store;
 use labrig::input;
+use labrig::model::Image;
 use labrig::ports::{ImageFiles, ImageStore};
 
 use super::{Ended, Process, Running};
@@ -201,19 +202,27 @@ impl Lab {
         assert!(!mounts.contains(self.directory().to_str().unwrap()));
     }
 
-    /// The micro image's files, made when they are not there yet. The lab's topology must have it.
+    /// The micro image's files, made when they are not there yet.
     pub fn micro_image(&self) -> ImageFiles {
+        let store = Store::open(self.state().join("images"));
+        store.ensure(&self.image(), &|_| {}).unwrap()
+    }
+
+    /// Takes the lock that the store holds while it makes the image.
+    pub fn hold_image_lock(&self) -> fs::File {
+        let locks = self.state().join("images/locks");
+        fs::create_dir_all(&locks).unwrap();
+        let file = fs::File::create(locks.join(self.image().key.to_string())).unwrap();
+        file.lock().unwrap();
+        file
+    }
+
+    /// The image its topology uses.
+    fn image(&self) -> Image {
         let topology =
             input::load_topology(&self.path("topology.yaml"), &input::Options::default()).unwrap();
-        let image = topology
-            .value
-            .images
-            .values()
-            .next()
-            .expect("the topology uses an image");
-        Store::open(self.state().join("images"))
-            .ensure(image, &|_| {})
-            .unwrap()
+        let mut images = topology.value.images.into_values();
+        images.next().expect("the topology uses an image")
     }
 
     /// Last lines of all consoles, for whoever reads why a test failed.
