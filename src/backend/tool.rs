@@ -105,6 +105,13 @@ impl Tool {
         }
     }
 
+    /// Calls it by another name in errors: that of the program it runs in turn.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        self.name = name.to_owned();
+        self
+    }
+
     /// Adds arguments.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
@@ -225,12 +232,13 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// Asks the kernel to end the program when labrig dies, however that happens.
+/// Asks the kernel to end the program when labrig dies, however that happens. SIGKILL, since
+/// `unshare` waits with the milder signals blocked.
 fn die_with_us(command: &mut Command) {
     // SAFETY: the closure makes one system call between fork and exec, which is allowed there.
     unsafe {
         command
-            .pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from));
+            .pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from));
     }
 }
 

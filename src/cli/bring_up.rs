@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::error::{Failure, Kind, Result};
 use super::lab::{self, HostKind, OpenLab, Record, linked_images};
 use super::state::State;
-use crate::backend::images::Store;
+use crate::backend::images::{self, Store};
 use crate::backend::{LabJournal, host, probe};
 use crate::diag::Notes;
-use crate::engine::{Applier, Bus, Cancel};
+use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
 use crate::model::{
     Acceleration, Domain, Event, EventLevel, HostFacts, LabSecret, Observed, Topology,
 };
-use crate::plan::{self, ActionKind, Desired, GuestFiles, Plan};
+use crate::plan::{self, Desired, GuestFiles, Plan};
 use crate::ports::{Hypervisor, ImageStore};
 use crate::render::Scope;
 
@@ -70,10 +70,10 @@ impl BringUp<'_> {
             .map_err(|e| Failure::new(Kind::Interrupted, e))?;
 
         record.write(&paths)?;
-        let store = Arc::new(Store::open(self.state.images()));
+        let store: Arc<dyn ImageStore> = Arc::new(Store::open(self.state.images()));
         self.provide_images(&plan, &store, bus, cancel).await?;
         if record.acceleration.is_none() {
-            record.acceleration = Some(self.probe(&store, bus)?);
+            record.acceleration = Some(self.probe(store.as_ref(), bus)?);
             record.write(&paths)?;
         }
 
@@ -186,60 +186,18 @@ impl BringUp<'_> {
     async fn provide_images(
         &self,
         plan: &Plan,
-        store: &Arc<Store>,
+        store: &Arc<dyn ImageStore>,
         bus: &Bus,
         cancel: &Cancel,
     ) -> Result<()> {
-        let images: Vec<_> = plan
-            .actions
-            .iter()
-            .enumerate()
-            .filter_map(|(i, action)| match &action.kind {
-                ActionKind::EnsureImage { image, .. } => {
-                    Some((i, action.title(), action.reason.clone(), image.clone()))
-                }
-                _ => None,
-            })
-            .collect();
-        let mut building = tokio::task::JoinSet::new();
-        for (action, title, reason, image) in images {
-            let (store, bus, cancel) = (Arc::clone(store), bus.clone(), cancel.clone());
-            building.spawn_blocking(move || {
-                bus.send(&Event::ActionStarted {
-                    action,
-                    title,
-                    reason,
-                    domain: None,
-                });
-                let progress = |detail: &str| {
-                    bus.send(&Event::ActionProgress {
-                        action,
-                        detail: detail.to_owned(),
-                    })
-                };
-                let began = std::time::Instant::now();
-                let result = store.ensure(&image, &progress);
-                bus.send(&match &result {
-                    Ok(_) => Event::ActionDone {
-                        action,
-                        seconds: began.elapsed().as_secs_f64(),
-                    },
-                    Err(error) => Event::ActionFailed {
-                        action,
-                        error: error.to_string(),
-                    },
-                });
-                drop(cancel);
-                result
-            });
-        }
-        while let Some(built) = building.join_next().await {
-            built.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+        let paths = self.state.lab(&self.topology().lab.name);
+        for (image, files) in engine::provide(store, plan, bus, cancel).await? {
+            images::link(&paths.image(image.key), &files)?;
         }
         Ok(())
     }
 
-    fn probe(&self, store: &Store, bus: &Bus) -> Result<Acceleration> {
+    fn probe(&self, store: &dyn ImageStore, bus: &Bus) -> Result<Acceleration> {
         for image in self.topology().images.values() {
             let Some(files) = store.find(image.key)? else {
                 continue;

@@ -66,6 +66,15 @@ impl Failure {
         self
     }
 
+    /// The same with advice on what an interrupted command leaves, unless there is better advice.
+    pub(super) fn leaving(self, left: &str) -> Self {
+        if self.kind == Kind::Interrupted && self.hints.is_empty() {
+            self.hint(left)
+        } else {
+            self
+        }
+    }
+
     /// Says it: in text with causes and hints, or as one JSON object, on standard error.
     pub(super) fn report(self, json: bool) -> ExitCode {
         let causes: Vec<String> = self
@@ -86,12 +95,13 @@ impl Failure {
         } else if let Some(notes) = &self.notes {
             super::output::print_notes(notes);
         } else {
-            match self.kind {
-                Kind::Interrupted => eprintln!("interrupted"),
-                _ => eprintln!("error: failed to {}", self.error),
-            }
-            for cause in &causes {
-                eprintln!("  because: {cause}");
+            if self.kind == Kind::Interrupted {
+                eprintln!("interrupted"); // by the user, who knows why
+            } else {
+                eprintln!("error: failed to {}", self.error);
+                for cause in &causes {
+                    eprintln!("  because: {cause}");
+                }
             }
             for line in &self.context {
                 eprintln!("  | {line}");

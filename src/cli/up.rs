@@ -67,8 +67,8 @@ pub(super) fn run(global: &Global, args: &UpArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs something on a runtime, with its events shown and Ctrl-C heard. `left` is what a second
-/// Ctrl-C says.
+/// Runs something on a runtime, with its events shown and Ctrl-C heard. `left` is what
+/// whoever interrupted it is told about what is there.
 pub(super) fn with_runtime<T>(
     global: &Global,
     left: &str,
@@ -94,5 +94,5 @@ pub(super) fn with_runtime<T>(
     bus.close();
     progress.finish();
     runtime.shutdown_background();
-    result
+    result.map_err(|failure| failure.leaving(left))
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::{Bus, Cancel, ready};
+use super::{Bus, Cancel, images, ready};
 use crate::model::{Event, Name};
 use crate::plan::{Action, ActionKind, Plan};
 use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote};
@@ -190,13 +190,7 @@ impl Applier {
         }
         match &action.kind {
             K::EnsureImage { image, link, .. } => {
-                let progress = |detail: &str| {
-                    self.bus.send(&Event::ActionProgress {
-                        action: index,
-                        detail: detail.to_owned(),
-                    });
-                };
-                let files = self.images.ensure(image, &progress)?;
+                let files = images::ensure(self.images.as_ref(), index, image, &self.bus)?;
                 hypervisor.link_image(link, &files)
             }
             K::DefineNetwork { name, xml } => hypervisor.define_network(name, xml),
@@ -243,7 +237,7 @@ impl Applier {
 }
 
 /// An error with all its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::read::{Doc, Written};
 use super::topology_spec::{ImageSourceSpec, ImageSpec, PathSpec};
-use crate::model::{Bytes, Digest, Digester, Image, ImageRecipe, ImageSource};
-
-/// Version of how recipes are carried out; a change makes every built image another one.
-const RECIPE_VERSION: &str = "1";
+use crate::model::{Bytes, Digest, Image, ImageRecipe, ImageSource};
 
 /// An image that was looked at.
 pub(super) struct Found {
@@ -43,7 +40,7 @@ pub(super) fn find(
             let source = ImageSource::Build(recipe.clone());
             let image = Some(Image {
                 source,
-                key: recipe_key(recipe),
+                key: recipe.key(),
             });
             Found {
                 image,
@@ -53,25 +50,6 @@ pub(super) fn find(
         }
         Some(ImageSourceSpec::Path(spec)) => from_files(doc, spec, used, known),
     }
-}
-
-fn recipe_key(recipe: &ImageRecipe) -> Digest {
-    let digester = Digester::default().field("recipe").field(RECIPE_VERSION);
-    match recipe {
-        ImageRecipe::Debian {
-            suite,
-            packages,
-            size,
-        } => packages.iter().fold(
-            digester
-                .field("debian")
-                .field(suite)
-                .field(size.0.to_be_bytes()),
-            Digester::field,
-        ),
-        ImageRecipe::Micro { suite } => digester.field("micro").field(suite),
-    }
-    .finish()
 }
 
 fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, Digest>) -> Found {
@@ -109,19 +87,18 @@ fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, 
         (&spec.kernel, &kernel),
         (&spec.initrd, &initrd),
     ];
-    let mut digester = Digester::default().field("files");
+    let mut digests = [None; 3];
     let mut wanted = spec.sha256.as_ref();
     let mut sound = true;
-    for (written, path) in parts {
+    for ((written, path), found) in parts.into_iter().zip(&mut digests) {
         let (Some(written), Some(path)) = (written, path) else {
-            digester = digester.field("");
             continue;
         };
         let wanted = wanted.take();
         match digest(path, used || wanted.is_some()) {
             Ok(None) => {}
             Ok(Some(digest)) => {
-                digester = digester.field(digest.bytes());
+                *found = Some(digest);
                 if let Some(wanted) = wanted.filter(|w| w.value != digest) {
                     let message = format!("{} has another content", written.value.display());
                     let hint = format!(
@@ -144,9 +121,10 @@ fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, 
         .as_deref()
         .filter(|_| sound)
         .and_then(|path| virtual_size(path).ok());
+    let [of_disk, of_kernel, of_initrd] = digests;
     let image = Image {
         source: source(disk, kernel, initrd),
-        key: digester.finish(),
+        key: Image::path_key(of_disk, of_kernel, of_initrd),
     };
     Found {
         image: sound.then_some(image),

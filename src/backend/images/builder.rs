@@ -32,6 +32,14 @@ pub enum BuildError {
     /// A program failed.
     #[error(transparent)]
     Tool(#[from] ToolError),
+    /// The release has no package of that name.
+    #[error("{suite} has no package {package}")]
+    NoPackage {
+        /// The release.
+        suite: String,
+        /// The package.
+        package: String,
+    },
     /// A file failed, or a part is missing from the packages.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -40,7 +48,18 @@ pub enum BuildError {
 impl From<BuildError> for PortError {
     fn from(error: BuildError) -> Self {
         match error {
-            BuildError::Tool(error) => error.into(),
+            BuildError::Tool(error) => {
+                let error = Self::from(error);
+                let hint = "`labrig host doctor` says what this machine lacks for building images";
+                if error.hint.is_some() {
+                    error
+                } else {
+                    error.hint(hint)
+                }
+            }
+            BuildError::NoPackage { .. } => Self::new(ErrorKind::Fatal, "fetch the packages")
+                .because(error)
+                .hint("check the name; packages come from the release's main archive"),
             BuildError::Io(error) => {
                 Self::new(ErrorKind::Fatal, "put the image together").because(error)
             }

@@ -7,6 +7,7 @@ mod cpio;
 mod debian;
 mod import;
 mod initrd;
+mod link;
 mod manifest;
 mod micro;
 mod modules;
@@ -15,4 +16,5 @@ mod packages;
 mod rootfs;
 mod store;
 
+pub use link::link;
 pub use store::{Store, StoredImage};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use nix::unistd::Uid;
-
 use super::apt::Sources;
-use crate::backend::tool::{Tool, ToolError};
+use super::builder::BuildError;
+use super::namespace;
+use crate::backend::tool::ToolError;
 use crate::ports::Package;
 
 /// Modification time of what is built, so that it does not depend on the day: 2023-11-14.
@@ -31,19 +31,18 @@ impl Bootstrap<'_> {
     ///
     /// # Errors
     /// When mmdebstrap fails: no network, an unknown package, no subordinate user ids.
-    pub fn run(&self, tar: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), ToolError> {
+    pub fn run(&self, tar: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<(), BuildError> {
         let sources = Sources::of_host(self.suite);
-        let mode = if Uid::effective().is_root() {
-            "root"
-        } else {
-            "unshare"
-        };
-        Tool::new("mmdebstrap")
+        // Beside its target, so that what a killed one leaves is swept with all the rest.
+        let directory = tar.with_extension("tmp");
+        fs_err::create_dir_all(&directory)?;
+        namespace::as_root("mmdebstrap")
+            .env("TMPDIR", directory)
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("DEBIAN_FRONTEND", "noninteractive")
             // Kernel packages make no initial RAM disk then: /etc/kernel/postinst.d/initramfs-tools.
             .env("INITRD", "No")
-            .arg(format!("--mode={mode}"))
+            .arg("--mode=root")
             .arg(format!("--variant={}", self.variant))
             .arg("--architectures=amd64")
             .arg(format!("--include={}", self.packages.join(",")))
@@ -59,6 +58,24 @@ impl Bootstrap<'_> {
                 }
             })
             .map(drop)
+            .map_err(|error| self.explained(error))
+    }
+
+    /// A wrong name is the commonest failure, and hard to see in all that is said about it.
+    fn explained(&self, error: ToolError) -> BuildError {
+        let ToolError::Failed { stderr, .. } = &error else {
+            return error.into();
+        };
+        let unknown = stderr
+            .iter()
+            .find_map(|line| line.strip_prefix("E: Unable to locate package "));
+        match unknown {
+            Some(package) => BuildError::NoPackage {
+                suite: self.suite.to_owned(),
+                package: package.to_owned(),
+            },
+            None => error.into(),
+        }
     }
 }
 
@@ -127,6 +144,31 @@ mod tests {
             name: name.to_owned(),
             version: version.to_owned(),
         }
+    }
+
+    #[test]
+    fn an_unknown_package_is_named() {
+        let bootstrap = Bootstrap {
+            suite: "bookworm",
+            variant: "minbase",
+            packages: Vec::new(),
+            arguments: Vec::new(),
+        };
+        let failed = |line: &str| ToolError::Failed {
+            program: "mmdebstrap".to_owned(),
+            how: "exited with 25".to_owned(),
+            stderr: vec![
+                "I: done".to_owned(),
+                line.to_owned(),
+                "E: mmdebstrap failed to run".to_owned(),
+            ],
+        };
+        let error = bootstrap.explained(failed("E: Unable to locate package mariadb-sever"));
+        assert_eq!(error.to_string(), "bookworm has no package mariadb-sever");
+        assert!(matches!(
+            bootstrap.explained(failed("E: no network")),
+            BuildError::Tool(_)
+        ));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::images;
 use crate::backend::tool::Tool;
 use crate::model::{
     Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
@@ -278,20 +279,7 @@ impl Hypervisor for Libvirt {
     }
 
     fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError> {
-        let Some(directory) = image
-            .disk
-            .as_ref()
-            .or(image.kernel.as_ref())
-            .and_then(|file| file.parent())
-        else {
-            return Err(PortError::new(
-                crate::ports::ErrorKind::Fatal,
-                "link an image that has no files",
-            ));
-        };
-        make_parent(link)?;
-        remove_if_there(link)?;
-        Ok(fs_err::os::unix::fs::symlink(directory, link)?)
+        images::link(link, image)
     }
 
     fn create_disk(

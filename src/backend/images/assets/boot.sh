@@ -29,7 +29,7 @@ plant_seed() {
         say "there is no seed disk: this guest has no address and no keys"
         return
     fi
-    planted=$1/var/lib/labrig/seed-id
+    planted=${1%/}/var/lib/labrig/seed-id
     if [ -e "$planted" ]; then
         # Names in the archive may start with "./".
         for name in etc/labrig/seed-id ./etc/labrig/seed-id; do
@@ -38,7 +38,7 @@ plant_seed() {
     fi
     if tar -x -C "$1/" -f "$seed"; then
         mkdir -p "${planted%/*}"
-        cp "$1/etc/labrig/seed-id" "$planted"
+        cp "${1%/}/etc/labrig/seed-id" "$planted"
     else
         say "the seed disk $seed cannot be unpacked"
     fi

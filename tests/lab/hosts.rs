@@ -1,0 +1,1 @@
+//! Hosts other than the embedded one of root.
