@@ -190,6 +190,10 @@ impl Ended {
         )
     }
 
+    pub fn is_good(&self) -> bool {
+        self.status.success()
+    }
+
     /// Its exit code is this.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {

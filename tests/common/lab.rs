@@ -23,6 +23,8 @@ pub struct Lab {
     binary: PathBuf,
     /// Words before the binary: a program that runs it elsewhere or as somebody else.
     prefix: Vec<String>,
+    /// Whether its libvirtd is not its own.
+    on_shared_host: bool,
 }
 
 impl Lab {
@@ -50,6 +52,7 @@ impl Lab {
             directory,
             binary: env!("CARGO_BIN_EXE_labrig").into(),
             prefix: Vec::new(),
+            on_shared_host: false,
         };
         fs::create_dir(lab.state()).unwrap();
         fs::create_dir_all(lab.path("home")).unwrap();
@@ -57,10 +60,20 @@ impl Lab {
         lab
     }
 
-    /// Runs another binary from now on, through the words given.
-    pub fn through(&mut self, binary: &Path, prefix: &[&str]) {
-        self.binary = binary.to_owned();
-        self.prefix = prefix.iter().map(|word| (*word).to_owned()).collect();
+    /// Runs a copy of the binary, in the lab's directory, through the words given: the words of a
+    /// program that runs it as somebody else.
+    pub fn as_somebody_else(&mut self, prefix: Vec<String>) {
+        let copy = self.path("labrig");
+        fs::copy(&self.binary, &copy).unwrap();
+        self.binary = copy;
+        self.prefix = prefix;
+    }
+
+    /// Runs the binary through the words given: those of a program that runs it beside a libvirtd
+    /// that is not the lab's own.
+    pub fn on_shared_host(&mut self, prefix: Vec<String>) {
+        self.prefix = prefix;
+        self.on_shared_host = true;
     }
 
     /// The directory everything of it is in.
@@ -177,7 +190,11 @@ impl Lab {
 
     /// All processes of all labs in its state directory, and of commands on them.
     pub fn processes(&self) -> Vec<Process> {
-        Process::of_directory(self.directory())
+        if self.on_shared_host {
+            Process::naming(self.directory())
+        } else {
+            Process::around(self.directory())
+        }
     }
 
     /// The QEMU of one domain.

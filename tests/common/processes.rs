@@ -17,29 +17,39 @@ pub struct Process {
 }
 
 impl Process {
-    /// All processes whose command line names the directory, with all that share a PID namespace
-    /// of their own with one of them: what a lab consists of.
-    pub fn of_directory(directory: &Path) -> Vec<Self> {
+    /// All processes whose command line names the directory.
+    pub fn naming(directory: &Path) -> Vec<Self> {
         let directory = directory.to_str().unwrap();
-        let me = std::process::id() as i32;
-        let all: Vec<Self> = ids()
+        Self::all()
             .into_iter()
-            .filter(|&pid| pid != me)
-            .filter_map(Self::read)
-            .collect();
-        let is_named = |process: &&Self| process.command.contains(directory);
-        let home = namespace(me);
-        let namespaces: BTreeSet<PathBuf> = all
+            .filter(|process| process.command.contains(directory))
+            .collect()
+    }
+
+    /// The same with all that share a PID namespace of their own with one of them: what a lab with a
+    /// host of its own consists of.
+    pub fn around(directory: &Path) -> Vec<Self> {
+        let named = Self::naming(directory);
+        let home = namespace(std::process::id() as i32);
+        let namespaces: BTreeSet<PathBuf> = named
             .iter()
-            .filter(is_named)
             .filter_map(|process| namespace(process.pid))
             .filter(|namespace| Some(namespace) != home.as_ref())
             .collect();
-        all.iter()
-            .filter(|process| {
-                is_named(process) || namespace(process.pid).is_some_and(|n| namespaces.contains(&n))
-            })
-            .cloned()
+        let is_inside =
+            |process: &Self| namespace(process.pid).is_some_and(|n| namespaces.contains(&n));
+        Self::all()
+            .into_iter()
+            .filter(|process| named.contains(process) || is_inside(process))
+            .collect()
+    }
+
+    fn all() -> Vec<Self> {
+        let me = std::process::id() as i32;
+        ids()
+            .into_iter()
+            .filter(|&pid| pid != me)
+            .filter_map(Self::read)
             .collect()
     }
 
@@ -56,6 +66,13 @@ impl Process {
             started: fields.get(19)?.parse().ok()?,
             command: String::from_utf8_lossy(&command).replace('\0', " "),
         })
+    }
+
+    /// Whether it runs with root's id outside of all namespaces.
+    pub fn is_of_root(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        ids.is_some_and(|ids| ids.split_whitespace().any(|id| id == "0"))
     }
 
     pub fn is_alive(&self) -> bool {

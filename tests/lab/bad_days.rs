@@ -90,11 +90,11 @@ fn a_kernel_that_is_none_is_refused_at_once() {
 
 #[test]
 fn a_guest_whose_boot_never_ends_is_given_up() {
-    let lab = unready("6s");
+    let lab = unready("20s");
     lab.up()
         .exits(4)
         .says("a: logged in")
-        .says("see a take its seed and end its boot within 6s");
+        .says("see a take its seed and end its boot within 20s");
 }
 
 /// A guest that answers on SSH but is never ready: its seed brings another script for that.
