@@ -37,7 +37,7 @@ unix_sock_ro_perms = "0700"
 "#;
 
 /// Longest path of a unix socket (`sun_path` of unix(7), less its NUL).
-const SOCKET_PATH_MAX: usize = 107;
+pub const SOCKET_PATH_MAX: usize = 107;
 
 /// The directory of one embedded host.
 #[derive(Debug, Clone)]
