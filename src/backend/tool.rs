@@ -164,6 +164,7 @@ impl Tool {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         die_with_us(&mut self.command);
+        tracing::debug!(command = ?self.command, "run a program");
         let child = self.command.spawn().map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => ToolError::Missing(self.name.clone()),
             _ => ToolError::Io(self.name.clone(), e),

@@ -17,7 +17,7 @@ use crate::ports::Hypervisor;
 /// Arguments of `down`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DownArgs {
-    /// The lab
+    /// Name of the lab
     lab: Name,
     /// Where it runs, for a lab whose record was lost
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]

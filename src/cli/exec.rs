@@ -14,16 +14,16 @@ use crate::ports::{Remote, Target};
 /// Arguments of `exec`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ExecArgs {
-    /// The lab
+    /// Name of the lab
     lab: Name,
-    /// Domains, separated by commas; `all` for all of them
-    #[arg(value_delimiter = ',')]
+    /// Domains, separated by commas or spaces; `all` for all of them
+    #[arg(value_name = "DOMAIN", value_delimiter = ',', required = true)]
     domains: Vec<String>,
     /// The command; several words are quoted for the guest's shell, one is taken as it is
     #[arg(last = true, required = true)]
     command: Vec<String>,
-    /// When to give up
-    #[arg(long, default_value = "1h", value_parser = parse_seconds)]
+    /// Give up after this time, as in 30s or 5m
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = parse_seconds)]
     timeout: Seconds,
 }
 

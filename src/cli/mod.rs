@@ -25,13 +25,29 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// What a newcomer needs beside the list of commands.
+const AFTER_HELP: &str = "\
+A first round:
+  labrig host doctor               what this machine lacks
+  labrig up TOPOLOGY               bring the lab up
+  labrig run PLAYBOOK              run the experiment; its directory is the archive
+  labrig rerun runs/PLAYBOOK/RUN   run it again from there
+  labrig down LAB                  remove all of the lab
+
+Exit codes: 0 good, 1 a trial failed or a rerun differs, 2 usage, 3 bad input, 4 host or guest
+failed, 5 interrupted";
+
+/// Heading of the options that all verbs have, so that a verb's own stand out.
+const GLOBAL_HEADING: &str = "Options of every command";
+
 /// Performance labs that anyone can declare, bring up and repeat.
 #[derive(Debug, Parser)]
 #[command(
     name = "labrig",
     version,
     propagate_version = true,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    after_help = AFTER_HELP
 )]
 struct Cli {
     #[command(flatten)]
@@ -44,12 +60,13 @@ struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 struct Global {
     /// Print JSON instead of text: one object a line for events, one document for results
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL_HEADING)]
     json: bool,
     /// Where labs and images are kept [default: /var/lib/labrig for root, else ~/.local/state/labrig]
     #[arg(
         long,
         global = true,
+        help_heading = GLOBAL_HEADING,
         env = "LABRIG_STATE_DIR",
         value_name = "DIR",
         hide_env_values = true
@@ -71,13 +88,13 @@ enum Verb {
     Exec(exec::ExecArgs),
     /// Open a shell on a domain with the ssh program
     Ssh(ssh::SshArgs),
-    /// Run a playbook's experiment on its lab, which is brought up first
+    /// Run a playbook's experiment on its lab, which is brought up first and stays up
     Run(run::RunArgs),
     /// Go on with a run that is not finished
     Resume(run::ResumeArgs),
     /// Run an archived experiment again, from its archive, and say whether it was reproduced
     Rerun(run::RerunArgs),
-    /// List runs
+    /// List the runs in a directory
     Runs(runs::RunsArgs),
     /// Show what a run asked, what it ran on, and what came of it
     Show(runs::ShowArgs),

@@ -43,7 +43,7 @@ pub(super) struct RunArgs {
 /// Arguments of `resume`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ResumeArgs {
-    /// Directory of the run
+    /// Directory of the run, as `labrig runs` lists it
     run: PathBuf,
     #[command(flatten)]
     lab: LabArgs,
@@ -52,7 +52,7 @@ pub(super) struct ResumeArgs {
 /// Arguments of `rerun`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RerunArgs {
-    /// Directory of the run to repeat
+    /// Directory of the run to repeat, as `labrig runs` lists it
     run: PathBuf,
     #[command(flatten)]
     lab: LabArgs,

@@ -23,7 +23,7 @@ pub(super) struct RunsArgs {
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
-    /// Directory of the run
+    /// Directory of the run, as `labrig runs` lists it
     run: PathBuf,
 }
 

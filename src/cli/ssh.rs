@@ -16,9 +16,9 @@ use crate::model::Name;
 /// Arguments of `ssh`.
 #[derive(Debug, clap::Args)]
 pub(super) struct SshArgs {
-    /// The lab
+    /// Name of the lab
     lab: Name,
-    /// The domain
+    /// Name of the domain
     domain: String,
     /// A command, instead of a shell
     #[arg(last = true)]

@@ -20,7 +20,7 @@ const SAMPLE: Duration = Duration::from_millis(250);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
-    /// The lab; all labs when left out
+    /// Name of a lab; all labs when left out
     lab: Option<Name>,
 }
 

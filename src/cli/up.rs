@@ -17,7 +17,7 @@ use crate::model::Name;
 /// Arguments of `up` that other verbs share.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LabArgs {
-    /// Name of the lab, instead of the topology's own
+    /// Name of the lab, instead of the one that the topology or the archive gives
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
     /// Where it runs: embedded (a libvirtd of its own), qemu:///system, or a qemu+unix URI

@@ -51,6 +51,7 @@ impl Bus {
     /// Tells everyone what happened just now.
     pub fn send(&self, event: &Event) {
         let now = self.clock.now();
+        tracing::debug!(?event);
         let mut listeners = self
             .listeners
             .lock()

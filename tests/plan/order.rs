@@ -124,8 +124,8 @@ fn memory_is_counted_as_it_is_and_as_it_will_be() {
         libvirt: String::new(),
         qemu: String::new(),
     };
-    // 512 + 3 * 160 MiB of guests, 4 * 96 MiB of QEMU.
-    let needed = 512 + 3 * 160 + 4 * 96;
+    // 512 + 3 * 160 MiB of guests, 4 * 192 MiB of QEMU.
+    let needed = 512 + 3 * 160 + 4 * 192;
     let host = Host::with(&desired(LAB));
     let larger = LAB.replace("512MiB", "1GiB");
     let renamed = larger.replace("  db:", "  base:");

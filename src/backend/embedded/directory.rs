@@ -1,5 +1,7 @@
 //! Where an embedded host keeps its files.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -69,6 +71,9 @@ impl HostDirectory {
             ));
         }
         fs::create_dir_all(&self.cache)?;
+        fs::create_dir_all(&self.root)?;
+        // Whoever reaches the sockets in here rules the host; libvirtd asks nobody who he is.
+        fs::set_permissions(&self.root, Permissions::from_mode(0o700))?;
         for (name, _) in BINDINGS {
             fs::create_dir_all(self.root.join(name))?;
         }

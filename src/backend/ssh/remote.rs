@@ -89,6 +89,7 @@ impl SshRemote {
         streams: Streams<'_>,
         timeout: Duration,
     ) -> Result<Exit, SshError> {
+        tracing::debug!(domain = %target.domain, command, "run a command");
         let session = self.session(target)?;
         let exit = run(&session, &target.domain, command, streams, timeout)?;
         self.keep(target, session);
