@@ -23,6 +23,11 @@ pub(super) fn print_json(value: &impl Serialize) -> std::io::Result<()> {
     writeln!(out)
 }
 
+/// Prints a result as the last line of those that tell what happened, on standard output.
+pub(super) fn print_json_line(value: &serde_json::Value) -> std::io::Result<()> {
+    writeln!(std::io::stdout().lock(), "{value}")
+}
+
 /// Prints text on standard output.
 pub(super) fn print(text: impl AsRef<str>) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();

@@ -125,7 +125,8 @@ pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
     })?;
     let comparison = analyse::compare(&first.results()?, &second.results()?, first.playbook());
     if global.json {
-        output::print_json(&serde_json::json!({
+        output::print_json_line(&serde_json::json!({
+            "event": "result",
             "run": second.path(),
             "derived_from": first.path(),
             "differences": first.lock().diff(second.lock()),
@@ -273,10 +274,11 @@ async fn experiment(
     };
     let result = engine::run(&experiment, &world, bus, cancel).await;
     drop(world);
-    run.index()?;
+    let indexed = run.index();
     let summary = result.map_err(|error| {
         Failure::from(error).hint(format!("`labrig run {}` resumes", run.path().display()))
     })?;
+    indexed?;
     Ok(if summary.failed.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -327,7 +329,11 @@ fn tell_differences(bus: &Bus, before: &Lock, now: &Lock) {
 fn show_results(global: &Global, archive: &RunDir) -> Result<()> {
     let table = ResultTable::new(&archive.results()?);
     if global.json {
-        output::print_json(&serde_json::json!({ "run": archive.path(), "results": table }))?;
+        output::print_json_line(&serde_json::json!({
+            "event": "result",
+            "run": archive.path(),
+            "results": table,
+        }))?;
     } else {
         output::print(table.text(output::width()))?;
         output::print(format!("archive: {}", archive.path().display()))?;
