@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::run_dir::read_manifest;
 use super::{ArchiveError, RunDir};
+use crate::ports::chain;
 
 /// How far a run is. It follows from its trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -106,15 +107,6 @@ fn summarise(path: PathBuf) -> RunSummary {
         }
     }
     summary
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |e| e.source());
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 fn file_name(path: &Path) -> String {

@@ -49,11 +49,7 @@ impl BringUp<'_> {
             record.acceleration =
                 probe::remembered(&self.state.kvm_verdict()).map(|v| v.acceleration);
         }
-        let secret = if paths.secret().exists() {
-            lab::secret(&paths)?
-        } else {
-            lab::fresh_secret()?
-        };
+        let secret = lab::secret_so_far(&paths)?;
         let observed = self.observe_if_up(&record)?;
         let facts = host::facts(record.acceleration.unwrap_or(Acceleration::Emulation), None)?;
         let plan = self.plan_on(&record, &secret, &observed, &facts)?;
@@ -215,6 +211,10 @@ impl BringUp<'_> {
                 return Ok(verdict.acceleration);
             }
         }
+        bus.send(&Event::Message {
+            level: EventLevel::Warning,
+            text: "guests run in emulation: no image has a kernel to try KVM with".to_owned(),
+        });
         Ok(Acceleration::Emulation)
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
     }
     let lock = state.lock(&args.lab, "down")?;
     take_down(&state, &args.lab, args.host.as_ref())?;
-    lock.remove()?;
+    drop(lock);
     if global.json {
         output::print_json(&serde_json::json!({ "lab": args.lab, "left": [] }))?;
     } else {
@@ -44,13 +44,21 @@ pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
 pub(super) fn take_down(state: &State, name: &Name, host: Option<&HostKind>) -> Result<()> {
     let paths = state.lab(name);
     embedded_host(state, &paths).end()?;
-    // A record that cannot be read must not keep a lab alive.
-    let recorded = Record::read(&paths)
-        .ok()
-        .flatten()
-        .map(|record| record.host);
-    if let Some(HostKind::System(uri)) = host.or(recorded.as_ref()) {
-        clear_shared_host(uri, name, &paths)?;
+    let recorded = Record::host_of(&paths);
+    match host.or(recorded.as_ref()) {
+        Some(HostKind::System(uri)) => clear_shared_host(uri, name, &paths)?,
+        Some(HostKind::Embedded) => {}
+        // The record comes first of all: without one nothing was made, a damaged one hides where.
+        None if !paths.record().exists() => {}
+        None => {
+            let record = paths.record();
+            let message = format!(
+                "find out where lab {name} runs: {} is damaged",
+                record.display()
+            );
+            return Err(Failure::new(Kind::Host, anyhow::Error::msg(message))
+                .hint("say it with --host: embedded, or the URI"));
+        }
     }
     remove_directory(paths.root())?;
     Ok(())

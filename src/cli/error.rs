@@ -20,16 +20,23 @@ pub(super) enum Kind {
     Host,
     /// The user interrupted.
     Interrupted,
+    /// labrig itself is wrong.
+    Bug,
 }
 
 impl Kind {
-    pub(super) fn exit_code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub(super) const fn code(self) -> u8 {
+        match self {
             Self::Usage => 2,
             Self::Input => 3,
             Self::Host => 4,
             Self::Interrupted => 5,
-        })
+            Self::Bug => 70, // EX_SOFTWARE of sysexits.h
+        }
+    }
+
+    pub(super) fn exit_code(self) -> ExitCode {
+        ExitCode::from(self.code())
     }
 }
 
@@ -177,6 +184,8 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let kind = match &error {
             EngineError::Cancelled(_) => Kind::Interrupted,
+            EngineError::Render { .. } => Kind::Input,
+            EngineError::Task(_) => Kind::Bug,
             _ => Kind::Host,
         };
         Self::new(kind, error)

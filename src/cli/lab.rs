@@ -100,9 +100,20 @@ impl Record {
         let record: Self = serde_json::from_slice(&text).map_err(|e| {
             let context = format!("read the record of the lab in {}", paths.record().display());
             Failure::new(Kind::Host, anyhow::Error::new(e).context(context))
-                .hint("`labrig down` removes the lab all the same")
+                .hint("`labrig down` removes the lab; it asks for --host where it must")
         })?;
         Ok(Some(record))
+    }
+
+    /// Where a lab runs, also by a record that cannot be read in whole; none when nothing says so.
+    pub(super) fn host_of(paths: &LabPaths) -> Option<HostKind> {
+        #[derive(Deserialize)]
+        struct Place {
+            host: HostKind,
+        }
+        let text = fs::read(paths.record()).ok()?;
+        let place: Place = serde_json::from_slice(&text).ok()?;
+        Some(place.host)
     }
 
     pub(super) fn write(&self, paths: &LabPaths) -> Result<()> {
@@ -125,6 +136,15 @@ fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
 
 /// The lab's secret; made when there is none yet.
 pub(super) fn secret(paths: &LabPaths) -> Result<LabSecret> {
+    let secret = secret_so_far(paths)?;
+    if !paths.secret().exists() {
+        write_private(&paths.secret(), secret.reveal())?;
+    }
+    Ok(secret)
+}
+
+/// The lab's secret; while there is none yet, one that is kept nowhere.
+pub(super) fn secret_so_far(paths: &LabPaths) -> Result<LabSecret> {
     match fs::read(paths.secret()) {
         Ok(bytes) => <[u8; 32]>::try_from(bytes)
             .map(LabSecret::new)
@@ -136,17 +156,12 @@ pub(super) fn secret(paths: &LabPaths) -> Result<LabSecret> {
                 Failure::new(Kind::Host, anyhow::Error::msg(message))
                     .hint("`labrig down` and `up` make the lab anew")
             }),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let secret = fresh_secret()?;
-            write_private(&paths.secret(), secret.reveal())?;
-            Ok(secret)
-        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => fresh_secret(),
         Err(e) => Err(e.into()),
     }
 }
 
-/// A secret that is kept nowhere: for plans of labs that do not exist yet.
-pub(super) fn fresh_secret() -> Result<LabSecret> {
+fn fresh_secret() -> Result<LabSecret> {
     use std::io::Read as _;
     let mut bytes = [0; 32];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -167,7 +182,8 @@ pub(super) fn embedded_host(state: &State, paths: &LabPaths) -> EmbeddedHost {
 }
 
 impl OpenLab {
-    /// Opens a lab that was made; starts its embedded host only if `start` says so.
+    /// Opens a lab that was made. Only if `start` says so its embedded host is started and its files
+    /// are written: whoever just looks at a lab must not bring back one that goes down meanwhile.
     pub(super) fn open(state: &State, record: Record, start: bool) -> Result<Self> {
         let lab = record.topology.lab.clone();
         let paths = state.lab(&lab.name);
@@ -190,10 +206,16 @@ impl OpenLab {
             }
             HostKind::System(uri) => (uri.clone(), Dialer::Direct),
         };
-        let secret = secret(&paths)?;
+        let secret = if start {
+            secret(&paths)?
+        } else {
+            secret_so_far(&paths)?
+        };
         let remote = remote(dialer, &secret, &record.topology);
         let hypervisor = Libvirt::new(Connection::open(&uri)?, lab, paths.clone());
-        write_ssh_files(&paths, &secret, &record.topology)?;
+        if start {
+            write_ssh_files(&paths, &secret, &record.topology)?;
+        }
         Ok(Self {
             paths,
             record,

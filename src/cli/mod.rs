@@ -114,8 +114,12 @@ enum Verb {
     Dial(ssh::DialArgs),
 }
 
-/// Runs the program.
+/// Runs the program. A panic, whose message is on standard error by then, is our bug.
 pub fn main() -> ExitCode {
+    std::panic::catch_unwind(run).unwrap_or_else(|_| error::Kind::Bug.exit_code())
+}
+
+fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -98,7 +98,8 @@ fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCo
     let archive = RunDir::open(directory)?;
     let loaded = load_archived(&archive, lab.name.clone())?;
     let (archive, code) = on_lab(global, &loaded, lab, |facts, store, bus| {
-        let now = lock_of(&loaded, archive.trials(), facts, store)?;
+        let inputs = Inputs::of(&loaded)?;
+        let now = lock::lock(&loaded, &inputs, archive.trials(), facts, store)?;
         tell_differences(bus, archive.lock(), &now);
         Ok(archive)
     })?;
@@ -147,20 +148,29 @@ fn load(file: &Path, options: &Options) -> Result<LoadedPlaybook> {
     Ok(loaded)
 }
 
+/// A leaf that every lock has.
+fn leaf<'a>(archive: &'a RunDir, name: &str) -> Result<&'a str> {
+    let value = archive.lock().leaves.get(name);
+    value.map(String::as_str).ok_or_else(|| {
+        let message = format!("use {}: its lock has no {name}", archive.path().display());
+        Failure::new(Kind::Input, anyhow::Error::msg(message))
+    })
+}
+
+/// The playbook's file in an archive.
+fn playbook_file(archive: &RunDir) -> Result<PathBuf> {
+    Ok(archive
+        .inputs_path()
+        .join(leaf(archive, lock::PLAYBOOK_FILE)?))
+}
+
 /// Loads the playbook that an archive holds, after its inputs were checked against its lock.
 fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook> {
     archive.inputs()?;
-    let leaf = |name: &str| {
-        archive.lock().leaves.get(name).ok_or_else(|| {
-            let message = format!("use {}: its lock has no {name}", archive.path().display());
-            Failure::new(Kind::Input, anyhow::Error::msg(message))
-        })
-    };
-    let playbook = archive.inputs_path().join(leaf(lock::PLAYBOOK_FILE)?);
-    let recorded = leaf(lock::LAB)?;
+    let playbook = playbook_file(archive)?;
     let name = match name {
         Some(name) => name,
-        None => recorded
+        None => leaf(archive, lock::LAB)?
             .parse()
             .map_err(|e| Failure::new(Kind::Input, anyhow::Error::new(e)))?,
     };
@@ -230,9 +240,10 @@ async fn experiment(
     let writer = Arc::new(run.writer(&writer_name(), clock.clone())?);
     let playbook = run.playbook().clone();
     let topology = &loaded.topology.value;
-    let file = loaded.playbook.source.file();
+    // The archive's own inputs: whoever changes theirs meanwhile changes no trial.
+    let file = playbook_file(run)?;
     let (templates, home) = (
-        Templates::beside(file),
+        Templates::beside(&file),
         file.parent().unwrap_or(Path::new("")),
     );
     let mut targets = BTreeMap::new();
@@ -280,7 +291,7 @@ fn create(
     store: &Store,
 ) -> Result<RunDir> {
     let inputs = Inputs::of(loaded)?;
-    let lock = lock_of(loaded, &new.trials, facts, store)?;
+    let lock = lock::lock(loaded, &inputs, &new.trials, facts, store)?;
     let manifest = Manifest {
         host: nix::unistd::gethostname()
             .ok()
@@ -299,15 +310,6 @@ fn create(
         topology,
         &lock,
     )?)
-}
-
-fn lock_of(
-    loaded: &LoadedPlaybook,
-    trials: &[Trial],
-    facts: &HostFacts,
-    store: &Store,
-) -> Result<Lock> {
-    lock::lock(loaded, &Inputs::of(loaded)?, trials, facts, store)
 }
 
 /// Says what differs from the run that is resumed or repeated.
@@ -333,7 +335,7 @@ fn show_results(global: &Global, archive: &RunDir) -> Result<()> {
     Ok(())
 }
 
-/// The journal's name: one writer a process and machine.
+/// The journal's name: a run has one writer at a time.
 fn writer_name() -> Name {
     "main"
         .parse()

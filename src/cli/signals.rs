@@ -1,5 +1,6 @@
 //! Ctrl-C: the first stops cleanly, the second leaves at once and says what is left.
 
+use super::error::Kind;
 use crate::engine::Cancel;
 
 /// Watches SIGINT and SIGTERM for as long as the runtime lives. `left` is what the second one says.
@@ -10,7 +11,7 @@ pub(super) fn watch(cancel: Cancel, left: String) {
         cancel.cancel();
         next().await;
         eprintln!("left at once; {left}");
-        std::process::exit(5);
+        std::process::exit(Kind::Interrupted.code().into());
     });
 }
 

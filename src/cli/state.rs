@@ -120,6 +120,7 @@ impl State {
                 fs::write(&path, format!("{verb}, process {}\n", std::process::id()))?;
                 return Ok(LabLock {
                     path,
+                    lab: self.lab(name).root().to_owned(),
                     _file: file.into_file(),
                 });
             }
@@ -136,15 +137,18 @@ fn in_use(name: &Name, lock: &Path) -> Failure {
     Failure::new(Kind::Host, anyhow::Error::msg(message)).hint("wait for it, or end it")
 }
 
-/// The lock of a lab.
+/// The lock of a lab. Its file lasts as long as the lab: it goes with the lock when the lab is gone,
+/// or was not made after all.
 pub(super) struct LabLock {
     path: PathBuf,
+    lab: PathBuf,
     _file: std::fs::File,
 }
 
-impl LabLock {
-    /// Gives the lock up and takes its file away, when the lab is gone too.
-    pub(super) fn remove(self) -> Result<()> {
-        Ok(fs::remove_file(&self.path)?)
+impl Drop for LabLock {
+    fn drop(&mut self) {
+        if !self.lab.exists() {
+            let _ = fs::remove_file(&self.path); // an empty lock does no harm
+        }
     }
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::{Bus, Cancel, images, ready};
 use crate::model::{Event, Name};
 use crate::plan::{Action, ActionKind, Plan};
-use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote};
+use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, chain};
 
 /// Console lines shown when a domain does not come up.
 const CONSOLE_LINES: usize = 12;
@@ -234,15 +234,4 @@ impl Applier {
             }
         }
     }
-}
-
-/// An error with all its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

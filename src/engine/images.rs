@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::apply::chain;
 use super::{Bus, Cancel};
 use crate::model::{Event, Image};
 use crate::plan::{ActionKind, Plan};
-use crate::ports::{ErrorKind, ImageFiles, ImageStore, PortError};
+use crate::ports::{ErrorKind, ImageFiles, ImageStore, PortError, chain};
 
 /// Finds, builds or imports all images that a plan provides, side by side; gives them in the plan's
 /// order. When the user has had enough it returns at once; what builds then ends with this process.

@@ -10,6 +10,7 @@ use super::cancel::Cancelled;
 use super::guest::{Capture, Guest, GuestError, OUTPUT_LIMIT, quoted};
 use super::unit::{Report, UnitId, Why};
 use crate::model::{FailureKind, Name, ServiceVerb, Step, Trial, WaitFor};
+use crate::ports::chain;
 
 /// Why a step's texts could not be rendered.
 pub type RenderError = Box<dyn Error + Send + Sync>;
@@ -247,17 +248,6 @@ fn failed(error: GuestError) -> StepError {
         message: chain(&error),
         done,
     }
-}
-
-/// An error with all its causes in one line.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// The end of what a command printed, in one line: standard error, else standard output.

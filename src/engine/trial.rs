@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 
 use super::error::EngineError;
 use super::guest::{Capture, Guest};
-use super::steps::{Content, Done, ResolvedStep, StepError, Task, chain};
+use super::steps::{Content, Done, ResolvedStep, StepError, Task};
 use super::unit::{Keep, Report, UnitId};
 use crate::adapters::{self, Verdict};
 use crate::model::{
     Digest, Failure, FailureKind, Metric, MetricSpec, Name, Outcome, Step, StepRecord,
 };
-use crate::ports::PortError;
+use crate::ports::{PortError, chain};
 
 /// A step with its texts filled in for every domain it is done on.
 pub(super) struct Rendered {

@@ -130,7 +130,7 @@ pub struct Domain {
     pub vnets: Vec<Vnet>,
     /// Files rendered into the guest before it starts.
     pub files: Vec<GuestFile>,
-    /// Longest time from start to ready.
+    /// Longest time for each step on the way from started to ready.
     pub boot_timeout: Seconds,
 }
 

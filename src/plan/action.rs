@@ -118,7 +118,7 @@ pub enum ActionKind {
         name: String,
         /// Where its SSH server listens.
         address: Ipv4Addr,
-        /// Longest wait.
+        /// Longest wait for each step on the way there.
         timeout: Seconds,
     },
 }

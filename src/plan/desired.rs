@@ -73,7 +73,7 @@ pub struct DesiredDomain {
     pub memory: Bytes,
     /// Where its SSH server listens.
     pub address: Ipv4Addr,
-    /// Longest wait from start to ready.
+    /// Longest wait for each step on the way from started to ready.
     pub boot_timeout: Seconds,
 }
 

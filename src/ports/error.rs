@@ -75,3 +75,12 @@ impl From<std::io::Error> for PortError {
         Self::fatal("use a file", error)
     }
 }
+
+/// An error with all its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}

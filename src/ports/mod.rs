@@ -11,7 +11,7 @@ mod remote;
 
 pub use attempts::{Attempt, Attempts};
 pub use clock::Clock;
-pub use error::{ErrorKind, PortError};
+pub use error::{ErrorKind, PortError, chain};
 pub use hypervisor::Hypervisor;
 pub use images::{ImageFiles, ImageStore, Package};
 pub use journal::Journal;

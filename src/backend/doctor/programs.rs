@@ -10,16 +10,15 @@ use crate::backend::tool;
 /// A program: its name, what it is for, the Debian package it comes in.
 struct Program(&'static str, &'static str, &'static str);
 
-const PROGRAMS: [Program; 12] = [
+const PROGRAMS: [Program; 11] = [
     Program("qemu-system-x86_64", "virtual machines", "qemu-system-x86"),
     Program("qemu-img", "disks", "qemu-utils"),
     Program("libvirtd", "labs", "libvirt-daemon"),
-    Program("virtlogd", "consoles of domains", "libvirt-daemon"),
     Program("dnsmasq", "addresses of domains", "dnsmasq-base"),
     Program("ip", "vswitches", "iproute2"),
     Program("iptables", "vswitches of mode nat", "iptables"),
     Program("unshare", "the embedded host", "util-linux"),
-    Program("mount", "the embedded host", "mount"),
+    Program("mount", "building images", "mount"),
     Program("mmdebstrap", "building images", "mmdebstrap"),
     Program("mke2fs", "building images", "e2fsprogs"),
     Program("ssh", "`labrig ssh`", "openssh-client"),

@@ -7,6 +7,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 
 use super::Finding;
+use crate::backend::embedded::SOCKET_PATH_MAX;
 use crate::backend::host::memory_field;
 use crate::model::{Bytes, Name};
 
@@ -18,11 +19,9 @@ const LEAST_MEMORY: Bytes = Bytes::mib(384);
 const ENOUGH_DISK: Bytes = Bytes::mib(6144);
 /// Space that the micro image takes to build.
 const LEAST_DISK: Bytes = Bytes::mib(768);
-/// Longest path of a Unix socket: `sun_path` in `unix(7)` without the final NUL.
-const LONGEST_SOCKET: usize = 107;
-/// What stands around a lab's name in the path of its libvirtd's socket; all other sockets have
-/// short paths inside the lab's own mount namespace.
-const AROUND_NAME: usize = "/labs/".len() + "/run/libvirt/libvirt-sock-ro".len();
+/// What stands around a lab's name in the longest path that a socket of it is reached by; all others
+/// have short paths inside the lab's own mount namespace.
+const AROUND_NAME: usize = "/labs/".len() + "/host/run/libvirt-sock".len();
 /// Names of labs that people choose are shorter.
 const COMFORTABLE_NAME: usize = 16;
 
@@ -101,7 +100,7 @@ fn directory(state_directory: &Path) -> Finding {
 fn length(state_directory: &Path) -> Finding {
     const NAME: &str = "length of socket paths";
     let room =
-        LONGEST_SOCKET.saturating_sub(state_directory.as_os_str().as_bytes().len() + AROUND_NAME);
+        SOCKET_PATH_MAX.saturating_sub(state_directory.as_os_str().as_bytes().len() + AROUND_NAME);
     let advice = "set LABRIG_STATE_DIR to a directory with a shorter path";
     match room {
         0 => Finding::missing(
@@ -132,15 +131,25 @@ fn existing(path: &Path) -> &Path {
 mod tests {
     use super::super::State;
     use super::*;
+    use crate::backend::embedded::HostDirectory;
+    use crate::model::LabPaths;
 
     #[test]
     fn a_long_state_directory_leaves_less_for_names() {
         assert_eq!(length(Path::new("/s")).state, State::Good);
-        let some = length(Path::new(&format!("/{}", "x".repeat(60))));
+        let directory = format!("/{}", "x".repeat(66));
+        let some = length(Path::new(&directory));
         assert_eq!(
             (some.state, some.detail.as_str()),
             (State::Poor, "names of labs may have 12 characters")
         );
+        // It is what an embedded host finds.
+        for (name, fits) in [(12, true), (13, false)] {
+            let lab = Path::new(&directory).join("labs").join("n".repeat(name));
+            let host = HostDirectory::new(LabPaths::new(lab).host(), "/cache".into());
+            let length = host.libvirt_socket().as_os_str().len();
+            assert_eq!(length <= SOCKET_PATH_MAX, fits);
+        }
         assert_eq!(
             length(Path::new(&format!("/{}", "x".repeat(90)))).state,
             State::Missing

@@ -28,12 +28,16 @@ security_driver = "none"
 stdio_handler = "file"
 "#;
 
+/// libvirtd does as it is told by whoever connects: only its owner may. libvirt's own default is a
+/// socket for everyone, which polkit guards where there is one.
 const LIBVIRTD_CONF: &str = r#"auth_unix_rw = "none"
 unix_sock_group = "root"
+unix_sock_rw_perms = "0700"
+unix_sock_ro_perms = "0700"
 "#;
 
 /// Longest path of a unix socket (`sun_path` of unix(7), less its NUL).
-const SOCKET_PATH_MAX: usize = 107;
+pub const SOCKET_PATH_MAX: usize = 107;
 
 /// The directory of one embedded host.
 #[derive(Debug, Clone)]
@@ -148,4 +152,18 @@ fn write_if_new(path: &Path, content: &str) -> std::io::Result<()> {
         return Ok(());
     }
     fs::write(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_reaches_the_sockets() {
+        let place = tempfile::tempdir().unwrap();
+        let host = HostDirectory::new(place.path().join("host"), place.path().join("cache"));
+        host.prepare().unwrap();
+        let mode = fs::metadata(host.root()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
 }

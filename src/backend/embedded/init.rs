@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use fs_err as fs;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -21,16 +22,18 @@ use super::{EmbeddedError, HostDirectory};
 /// Where system programs are; an ordinary user's `PATH` may lack half of it.
 const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Asking for the lock takes microseconds; a host holds it for good.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 /// The outermost process: takes the lock and becomes `unshare`. Returns only on failure, or when
 /// another one holds the lock.
 pub fn enter(directory: &HostDirectory, mask_kvm: bool) -> Result<(), EmbeddedError> {
     // Signals of the terminal are for the person's command, not for the lab.
     let _ = setsid();
     let lock = fs::File::create(directory.lock())?.into_file();
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => return Ok(()),
-        Err(std::fs::TryLockError::Error(e)) => return Err(e.into()),
+    if !take(&lock)? {
+        return Ok(());
     }
     fs::write(directory.pid(), std::process::id().to_string())?;
     // The lock must outlive exec: it is what tells others that the host lives.
@@ -62,6 +65,19 @@ pub fn enter(directory: &HostDirectory, mask_kvm: bool) -> Result<(), EmbeddedEr
         program: "unshare",
         source: command.exec(),
     })
+}
+
+/// Takes the lock; gives whether that went well. Whoever asks whether the host lives holds the lock
+/// for a moment, which is no other host.
+fn take(lock: &std::fs::File) -> Result<bool, EmbeddedError> {
+    for _ in 0..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(std::fs::TryLockError::Error(e)) => return Err(e.into()),
+        }
+    }
+    Ok(false)
 }
 
 /// PID 1 of the namespaces: mounts, starts libvirtd, reaps, hands out sockets. Ends when libvirtd

@@ -16,7 +16,7 @@ mod init;
 mod process;
 mod socket_service;
 
-pub use directory::HostDirectory;
+pub use directory::{HostDirectory, SOCKET_PATH_MAX};
 pub use error::EmbeddedError;
 pub use init::{enter, run_init};
 pub use process::EmbeddedHost;

@@ -1,6 +1,8 @@
 //! The hypervisor port on libvirt.
 
+use std::fs::Permissions;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -303,6 +305,8 @@ impl Hypervisor for Libvirt {
             remove_if_there(&unfinished)?;
             return Err(error.into());
         }
+        // As the seed: what a guest writes, its keys among it, is for nobody else on this machine.
+        fs::set_permissions(&unfinished, Permissions::from_mode(0o600))?;
         Ok(fs::rename(unfinished, path)?)
     }
 

@@ -58,6 +58,7 @@ impl Run<'_> {
         let mut buffer = vec![0; CHUNK];
         let mut open_stdin = true;
         loop {
+            self.left()?;
             let mut moved = false;
             if open_stdin {
                 match channel.write(streams.stdin) {
@@ -141,15 +142,18 @@ impl Run<'_> {
         }
     }
 
+    /// What is left of the time; a command that prints without end gets no more of it than others.
+    fn left(&self) -> Result<Duration, SshError> {
+        let left = self.timeout.checked_sub(self.began.elapsed());
+        left.ok_or_else(|| SshError::Deadline {
+            domain: self.domain.clone(),
+            deadline: self.timeout,
+        })
+    }
+
     /// Waits until the socket is ready for what the session wants of it.
     fn wait(&self) -> Result<(), SshError> {
-        let left = self.timeout.checked_sub(self.began.elapsed());
-        let Some(left) = left else {
-            return Err(SshError::Deadline {
-                domain: self.domain.clone(),
-                deadline: self.timeout,
-            });
-        };
+        let left = self.left()?;
         let broken = |source| SshError::Broken {
             domain: self.domain.clone(),
             source,

@@ -9,7 +9,8 @@
 #       prints the report. Asking again is harmless: `mkdir DIR` is the lock.
 #   runner stop DIR             Ends a unit, and keeps it from starting if it never did.
 #   runner sweep UNITS MARKER   Ends every unit below UNITS and whatever trials left behind; says
-#                               whether MARKER is there.
+#                               whether MARKER is there, and takes away those of other runs
+#                               beside it, `setup-…`.
 #   runner mark MARKER          Leaves a marker.
 #   runner put TO MODE TOTAL OFFSET LENGTH <part
 #                               Takes one part of a file; the last part puts it in place.
@@ -223,6 +224,10 @@ sweep() { # UNITS MARKER
     echo "labrig sweep"
     echo "boot $boot"
     if [ -e "$2" ]; then echo "marker 1"; else echo "marker 0"; fi
+    # What another run set up does not last beyond this one.
+    for other in "${2%/*}"/setup-*; do
+        [ "$other" = "$2" ] || rm -f "$other"
+    done
     for dir in "$1"/*; do
         [ -d "$dir" ] || continue
         if [ ! -e "$dir/done" ]; then

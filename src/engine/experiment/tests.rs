@@ -294,6 +294,19 @@ async fn does_not_go_on_when_a_guest_lost_its_setup() {
 }
 
 #[tokio::test]
+async fn another_run_on_the_guests_ends_what_the_setup_did() {
+    let mut bench = Bench::new(&["db"]);
+    bench.run().await.unwrap();
+    let first = bench.experiment.run.clone();
+    for run in ["another".to_owned(), first] {
+        bench.experiment.run = run;
+        bench.archive = FakeArchive::new();
+        bench.run().await.unwrap();
+    }
+    assert_eq!(bench.log(), "setup\nsetup\nsetup\n");
+}
+
+#[tokio::test]
 async fn a_failed_setup_or_an_unreachable_guest_ends_the_run() {
     let mut bench = Bench::new(&["db"]);
     bench
