@@ -11,7 +11,7 @@ use std::process::Command;
 use common::{Lab, Running, until};
 use nix::sys::signal::Signal;
 
-/// One guest, whose image is files beside the topology.
+/// One guest.
 const TOPOLOGY: &str = "\
 version: 1
 name: bench
