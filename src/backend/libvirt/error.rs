@@ -81,7 +81,8 @@ impl From<LibvirtError> for PortError {
         let what = error.to_string();
         let kind = ErrorKind::Fatal;
         let source = match error {
-            LibvirtError::Call { source, .. } => Some(source.into()),
+            // Its text alone: the numbers around it say nothing to people.
+            LibvirtError::Call { source, .. } => Some(source.message().to_owned().into()),
             LibvirtError::Xml { source, .. } => Some(source.into()),
             LibvirtError::File(source) => Some(source.into()),
             _ => None,
