@@ -321,6 +321,26 @@ fn ctrl_c_stops_a_run_and_its_load_and_it_resumes() {
 }
 
 #[test]
+fn a_second_ctrl_c_leaves_at_once_and_says_what_is_left() {
+    let lab = Lab::new("bench", TOPOLOGY);
+    // The first one ends the load, which takes the seconds between TERM and KILL.
+    let load = "trap '' TERM; touch /root/deaf; while :; do sleep 1; done";
+    lab.write("loads.yaml", playbook("[1]", load));
+    let running = lab.start(["run", "loads.yaml"]);
+    until("the load is deaf to TERM", || {
+        lab.labrig(["exec", "bench", "a", "--", "test -e /root/deaf"])
+            .is_good()
+    });
+    running.signal(Signal::SIGINT).until_it_says("stopping");
+    running.signal(Signal::SIGINT);
+    running
+        .end()
+        .exits(5)
+        .says("left at once; `labrig run` on the run's directory resumes");
+    assert_eq!(lab.status("a")["state"], "running");
+}
+
+#[test]
 fn memory_does_not_grow_with_what_a_load_prints() {
     const PRINTED: u64 = 32 << 20;
     let lab = Lab::new("bench", &TOPOLOGY.replace("192MiB", "256MiB"));

@@ -156,7 +156,12 @@ fn open_question(ratio: &RatioEstimate, margin: f64, family: usize) -> String {
         (true, false) => {
             format!("it may be more than {percent} lower: more repetitions are needed")
         }
-        _ => format!("it may be more than {percent} higher: more repetitions are needed"),
+        (false, true) => {
+            format!("it may be more than {percent} higher: more repetitions are needed")
+        }
+        (false, false) => {
+            "no value varies, which so few prove nothing by: more repetitions are needed".to_owned()
+        }
     }
 }
 

@@ -44,6 +44,9 @@ impl BringUp<'_> {
     pub(super) fn plan(&self) -> Result<Planned> {
         let paths = self.state.lab(&self.topology().lab.name);
         let mut record = self.record()?;
+        if record.host == HostKind::Embedded {
+            lab::embedded_host(self.state, &paths).directory().check()?;
+        }
         if record.acceleration.is_none() {
             // A guess for the plan's sake; `run` finds out for sure.
             record.acceleration =

@@ -82,6 +82,12 @@ impl Failure {
         }
     }
 
+    /// The error with its causes in one line.
+    pub(super) fn line(&self) -> String {
+        let chain: Vec<_> = self.error.chain().map(ToString::to_string).collect();
+        chain.join(": ")
+    }
+
     /// Says it: in text with causes and hints, or as one JSON object, on standard error.
     pub(super) fn report(self, json: bool) -> ExitCode {
         let causes: Vec<String> = self

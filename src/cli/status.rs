@@ -24,6 +24,16 @@ pub(super) struct StatusArgs {
     lab: Option<Name>,
 }
 
+/// A lab in the list.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry {
+    /// A lab that can be looked at.
+    Lab(LabStatus),
+    /// A lab that was never made whole, or was damaged since.
+    Broken { lab: Name, problem: String },
+}
+
 #[derive(Serialize)]
 struct LabStatus {
     lab: Name,
@@ -53,10 +63,19 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
     };
     let mut labs = Vec::new();
     for name in &names {
-        match Record::read(&state.lab(name))? {
-            Some(record) => labs.push(examine(&state, record)?),
-            None if args.lab.is_some() => return Err(no_such_lab(&state, name)),
-            None => {} // a lab that was never made whole; `up` or `down` of its name mends it
+        let found = match Record::read(&state.lab(name)) {
+            Ok(Some(record)) => examine(&state, record),
+            Ok(None) => Err(no_such_lab(&state, name)),
+            Err(failure) => Err(failure),
+        };
+        match found {
+            Ok(status) => labs.push(Entry::Lab(status)),
+            Err(failure) if args.lab.is_some() => return Err(failure),
+            // One broken lab must not hide the others.
+            Err(failure) => labs.push(Entry::Broken {
+                lab: name.clone(),
+                problem: failure.line(),
+            }),
         }
     }
     if global.json {
@@ -64,8 +83,13 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
     } else if labs.is_empty() {
         output::print("no labs")?;
     } else {
-        for lab in &labs {
-            output::print(draw(lab))?;
+        for entry in &labs {
+            output::print(match entry {
+                Entry::Lab(lab) => draw(lab),
+                Entry::Broken { lab, problem } => {
+                    format!("lab {lab} is broken: {problem}; `labrig down {lab}` removes it")
+                }
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::signal::Signal;
 
 use super::SOLO;
-use super::common::{Lab, until};
+use super::common::Lab;
 
 #[test]
 fn a_killed_up_is_taken_down_or_gone_on_with() {
@@ -136,26 +136,6 @@ fn ctrl_c_ends_the_wait_for_an_image() {
     up.until_it_says("waiting for another labrig")
         .signal(Signal::SIGINT);
     up.end().exits(5).says("stopping").says("interrupted");
-}
-
-#[test]
-fn a_second_ctrl_c_leaves_at_once_and_says_what_is_left() {
-    let lab = unready("5m");
-    let up = lab.start(["up", "topology.yaml"]);
-    // Labrig waits in a command on the guest, which it leaves only after some seconds.
-    up.until_it_says("a: logged in");
-    until("labrig waits for a to be ready", || {
-        lab.exec("a", "ps")
-            .contains("until test -e /run/labrig/ready")
-    });
-    up.signal(Signal::SIGINT).until_it_says("stopping");
-    up.signal(Signal::SIGINT);
-    up.end()
-        .exits(5)
-        .says("left at once; `labrig down solo` removes what is there");
-    assert_eq!(lab.status("a")["state"], "running");
-    lab.down().exits(0);
-    lab.assert_nothing_left();
 }
 
 #[test]

@@ -52,12 +52,12 @@ impl HostDirectory {
         Self { root, cache }
     }
 
-    /// Makes the directories and configuration files; does no harm to a host that runs.
+    /// Checks that the place can hold a host; makes nothing.
     ///
     /// # Errors
-    /// When the place cannot hold them: sockets would have too long a path, or it is below `/run`,
-    /// which is another one inside the namespaces.
-    pub fn prepare(&self) -> Result<(), EmbeddedError> {
+    /// When sockets would have too long a path, or it is below `/run`, which is another one inside
+    /// the namespaces.
+    pub fn check(&self) -> Result<(), EmbeddedError> {
         let refuse = |why: String| EmbeddedError::Directory {
             directory: self.root.clone(),
             why,
@@ -74,6 +74,15 @@ impl HostDirectory {
                 "/run is not the same inside the lab's namespaces".to_owned(),
             ));
         }
+        Ok(())
+    }
+
+    /// Makes the directories and configuration files; does no harm to a host that runs.
+    ///
+    /// # Errors
+    /// As [`Self::check`], and when a file cannot be written.
+    pub fn prepare(&self) -> Result<(), EmbeddedError> {
+        self.check()?;
         fs::create_dir_all(&self.cache)?;
         fs::create_dir_all(&self.root)?;
         // Whoever reaches the sockets in here rules the host; libvirtd asks nobody who he is.
