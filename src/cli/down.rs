@@ -9,6 +9,7 @@ use super::error::{Failure, Kind, Result};
 use super::lab::{HostKind, Record, embedded_host, no_such_lab};
 use super::state::State;
 use super::{Global, output};
+use crate::backend::images::Store;
 use crate::backend::libvirt::{Connection, Libvirt};
 use crate::model::{Lab, LabPaths, Name, Observed};
 use crate::plan::{self, ActionKind};
@@ -32,6 +33,7 @@ pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
     let lock = state.lock(&args.lab, "down")?;
     take_down(&state, &args.lab, args.host.as_ref())?;
     drop(lock);
+    Store::open(state.images()).sweep()?;
     if global.json {
         output::print_json(&serde_json::json!({ "lab": args.lab, "left": [] }))?;
     } else {

@@ -155,21 +155,40 @@ impl Store {
         key: Digest,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<std::fs::File, PortError> {
-        let directory = self.root.join("locks");
-        fs_err::create_dir_all(&directory)?;
-        let path = directory.join(key.to_string());
-        let file = fs_err::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)?
-            .into_parts()
-            .0;
+        let (file, path) = self.open_lock(key)?;
         if file.try_lock().is_err() {
             progress("waiting for another labrig that makes this image");
             file.lock()
                 .map_err(|e| PortError::fatal(format!("lock {}", path.display()), e))?;
         }
         Ok(file)
+    }
+
+    fn open_lock(&self, key: Digest) -> Result<(std::fs::File, PathBuf), PortError> {
+        let directory = self.root.join("locks");
+        fs_err::create_dir_all(&directory)?;
+        let path = directory.join(key.to_string());
+        let file = fs_err::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)?;
+        Ok(file.into_parts())
+    }
+
+    /// Discards what builds left that were killed. Builds that are going on keep theirs: they hold
+    /// their key's lock.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn sweep(&self) -> Result<(), PortError> {
+        let keys = names_in(&self.root.join("work"))?;
+        for key in keys.iter().filter_map(|name| name.parse().ok()) {
+            let (file, _) = self.open_lock(key)?;
+            if file.try_lock().is_ok() {
+                self.builder.discard(&self.work_directory(key))?;
+            }
+        }
+        Ok(())
     }
 
     fn check_space(&self, image: &Image) -> Result<(), PortError> {

@@ -176,6 +176,22 @@ fn what_a_killed_build_left_is_swept() {
 }
 
 #[test]
+fn a_sweep_takes_what_killed_builds_left_and_leaves_what_is_at_work() {
+    let world = World::new();
+    let (dead, alive) = (micro("bookworm"), micro("trixie"));
+    for image in [&dead, &alive] {
+        let work = world.root().join("work").join(image.key.to_string());
+        std::fs::create_dir_all(work.join("stage")).unwrap();
+    }
+    let at_work = world.store().lock(alive.key, &|_| {}).unwrap();
+    world.store().sweep().unwrap();
+    assert_eq!(world.left_in_work(), 1);
+    drop(at_work);
+    world.store().sweep().unwrap();
+    assert_eq!(world.left_in_work(), 0);
+}
+
+#[test]
 fn a_build_killed_before_its_key_was_written_is_found_by_the_next() {
     let world = World::new();
     let image = micro("bookworm");
