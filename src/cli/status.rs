@@ -52,11 +52,17 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
         None => state.lab_names()?,
     };
     let mut labs = Vec::new();
+    let mut code = ExitCode::SUCCESS;
     for name in &names {
-        match Record::read(&state.lab(name))? {
-            Some(record) => labs.push(examine(&state, record)?),
-            None if args.lab.is_some() => return Err(no_such_lab(&state, name)),
-            None => {} // a lab that was never made whole; `up` or `down` of its name mends it
+        let found = Record::read(&state.lab(name))
+            .and_then(|record| record.map(|record| examine(&state, record)).transpose());
+        match found {
+            Ok(Some(lab)) => labs.push(lab),
+            Ok(None) if args.lab.is_some() => return Err(no_such_lab(&state, name)),
+            Ok(None) => {} // a lab that was never made whole; `up` or `down` of its name mends it
+            Err(failure) if args.lab.is_some() => return Err(failure),
+            // One lab that is broken must not hide the others.
+            Err(failure) => code = failure.report(global.json),
         }
     }
     if global.json {
@@ -68,7 +74,7 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
             output::print(draw(lab))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn examine(state: &State, record: Record) -> Result<LabStatus> {
