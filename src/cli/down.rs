@@ -27,7 +27,10 @@ pub(super) struct DownArgs {
 
 pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
     let state = State::of(global.state_dir.as_deref())?;
-    if !state.lab(&args.lab).root().exists() && args.host.is_none() {
+    let paths = state.lab(&args.lab);
+    // A lab whose directory was removed by hand may still run.
+    let is_there = paths.root().exists() || embedded_host(&state, &paths).is_stray();
+    if !is_there && args.host.is_none() {
         return Err(no_such_lab(&state, &args.lab));
     }
     let lock = state.lock(&args.lab, "down")?;

@@ -275,6 +275,7 @@ async fn experiment(
     let result = engine::run(&experiment, &world, bus, cancel).await;
     drop(world);
     let indexed = run.index();
+    // The run's own trouble first: a full disk is likely to be that of the index as well.
     let summary = result.map_err(|error| {
         Failure::from(error).hint(format!("`labrig run {}` resumes", run.path().display()))
     })?;

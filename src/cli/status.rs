@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::error::Result;
+use super::error::{Kind, Result};
 use super::lab::{HostKind, OpenLab, Record, embedded_host, no_such_lab};
 use super::state::State;
 use super::{Global, output};
@@ -62,6 +62,7 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
         None => state.lab_names()?,
     };
     let mut labs = Vec::new();
+    let mut code = ExitCode::SUCCESS;
     for name in &names {
         let found = match Record::read(&state.lab(name)) {
             Ok(Some(record)) => examine(&state, record),
@@ -72,10 +73,13 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
             Ok(status) => labs.push(Entry::Lab(status)),
             Err(failure) if args.lab.is_some() => return Err(failure),
             // One broken lab must not hide the others.
-            Err(failure) => labs.push(Entry::Broken {
-                lab: name.clone(),
-                problem: failure.line(),
-            }),
+            Err(failure) => {
+                labs.push(Entry::Broken {
+                    lab: name.clone(),
+                    problem: failure.line(),
+                });
+                code = Kind::Host.exit_code();
+            }
         }
     }
     if global.json {
@@ -92,7 +96,7 @@ pub(super) fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode> {
             })?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 fn examine(state: &State, record: Record) -> Result<LabStatus> {

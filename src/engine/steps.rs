@@ -148,6 +148,15 @@ impl Task {
                 FailureKind::Guest,
                 format!("processes {} of it will not end", report.left),
             ))
+        } else if report.full {
+            let printed = report.stdout + report.stderr;
+            Some((
+                FailureKind::Output,
+                format!(
+                    "the guest has no room left in {}, where the output is kept until the end; {printed} bytes of it are there",
+                    self.guest.base
+                ),
+            ))
         } else {
             match report.why {
                 Why::Timeout => Some((

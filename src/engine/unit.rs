@@ -78,6 +78,8 @@ pub(super) struct Report {
     pub seconds: f64,
     /// Processes that would not end.
     pub left: String,
+    /// Whether the guest had no room left in the end: the output may not be all of it.
+    pub full: bool,
     /// Bytes it printed to standard output.
     pub stdout: u64,
     /// Bytes it printed to standard error.
@@ -200,6 +202,7 @@ impl Report {
             started: parts.field("started")?.parse().ok()?,
             seconds: span.max(0.0),
             left: parts.field("left")?.to_owned(),
+            full: parts.field("full") == Some("1"),
             stdout,
             stderr,
             inline,
@@ -225,7 +228,7 @@ impl Sweep {
 mod tests {
     use super::*;
 
-    const DONE: &str = "motd\nlabrig unit done\nwhy exit\nexit 3\nstarted 1796127305\nseconds 10.50 12.75\nleft \nstdout 2\nstderr 1\ninline 1\n\n";
+    const DONE: &str = "motd\nlabrig unit done\nwhy exit\nexit 3\nstarted 1796127305\nseconds 10.50 12.75\nleft \nfull 0\nstdout 2\nstderr 1\ninline 1\n\n";
 
     #[test]
     fn reads_a_report_after_a_greeting() {
@@ -239,6 +242,7 @@ mod tests {
         );
         assert!((report.seconds - 2.25).abs() < 1e-9);
         assert_eq!(report.inline.as_deref(), Some(&b"\xff\0e"[..]));
+        assert!(!report.full);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, Uid, setsid};
 
 use super::socket_service::SocketService;
-use super::{EmbeddedError, HostDirectory};
+use super::{EmbeddedError, HostDirectory, INIT_VERB};
 
 /// Where system programs are; an ordinary user's `PATH` may lack half of it.
 const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
@@ -53,7 +53,7 @@ pub fn enter(directory: &HostDirectory, mask_kvm: bool) -> Result<(), EmbeddedEr
         "--kill-child",
         "--",
     ]);
-    command.arg(std::env::current_exe()?).arg("__host-init");
+    command.arg(std::env::current_exe()?).arg(INIT_VERB);
     command
         .arg(directory.root())
         .arg(directory.cache())

@@ -21,3 +21,6 @@ pub use error::EmbeddedError;
 pub use init::{enter, run_init};
 pub use process::EmbeddedHost;
 pub use socket_service::request_socket;
+
+/// The verb of labrig that is an init, and by which one is found among all processes.
+const INIT_VERB: &str = "__host-init";

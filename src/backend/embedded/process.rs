@@ -1,6 +1,8 @@
 //! Starting and ending an embedded host from outside.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,7 @@ use fs_err as fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{EmbeddedError, HostDirectory, request_socket};
+use super::{EmbeddedError, HostDirectory, INIT_VERB, request_socket};
 
 /// Longest wait for libvirtd to answer; it takes 0.2 s on an idle machine.
 const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -55,6 +57,9 @@ impl EmbeddedHost {
         let mut child = if self.is_running()? {
             None
         } else {
+            // One whose directory was removed under it is out of reach, and its guests are the ones
+            // to come.
+            self.end()?;
             Some(self.spawn(mask_kvm)?)
         };
         let began = Instant::now();
@@ -83,10 +88,25 @@ impl EmbeddedHost {
         Ok(())
     }
 
-    /// Ends it with all that runs inside; returns when nothing is left.
+    /// Whether it lives though its lock is gone: someone removed its directory by hand.
+    pub fn is_stray(&self) -> bool {
+        !self.strays().is_empty()
+    }
+
+    /// Ends it with all that runs inside; returns when nothing is left, even if its directory was
+    /// removed under it.
     pub fn end(&self) -> Result<(), EmbeddedError> {
         let began = Instant::now();
-        while self.is_running()? {
+        loop {
+            let is_running = self.is_running()?;
+            let strays = if is_running {
+                Vec::new()
+            } else {
+                self.strays()
+            };
+            if !is_running && strays.is_empty() {
+                return Ok(());
+            }
             if began.elapsed() > END_DEADLINE {
                 return Err(EmbeddedError::Deadline {
                     what: "end the embedded host",
@@ -94,10 +114,33 @@ impl EmbeddedHost {
                     log: self.directory.log_tail(),
                 });
             }
-            self.kill_init();
+            if is_running {
+                self.kill_init();
+            }
+            for stray in strays.iter().filter(|stray| stray.is_init) {
+                let _ = kill(stray.pid, Signal::SIGKILL); // already gone is as good
+            }
             std::thread::sleep(POLL);
         }
-        Ok(())
+    }
+
+    /// Processes of hosts in this directory, by what the kernel says of all processes: the inits,
+    /// and the outermost ones, which are there until all inside is gone.
+    fn strays(&self) -> Vec<Stray> {
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let stray = |pid: i32| {
+            let read = |file| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let is_init = is_init_command(&read("cmdline"), self.directory.root())?;
+            // Any program may be called like that; only an init is first in a namespace.
+            let is_known = !is_init || is_first_inside(&String::from_utf8_lossy(&read("status")));
+            let pid = Pid::from_raw(pid);
+            is_known.then_some(Stray { pid, is_init })
+        };
+        entries
+            .filter_map(|entry| stray(entry.ok()?.file_name().to_str()?.parse().ok()?))
+            .collect()
     }
 
     fn spawn(&self, mask_kvm: bool) -> Result<Child, EmbeddedError> {
@@ -158,5 +201,61 @@ impl EmbeddedHost {
         // Between the two namespaces' making the outermost process may be alone.
         let victim = Pid::from_raw(init.unwrap_or(outermost));
         let _ = kill(victim, Signal::SIGKILL); // already gone is as good
+    }
+}
+
+/// A process of a host that lives though its lock is gone.
+struct Stray {
+    pid: Pid,
+    is_init: bool,
+}
+
+/// Whether this command line, as `/proc/PID/cmdline` has it, is that of the init of a host in this
+/// directory, or else of the `unshare` around it; none when it is neither.
+fn is_init_command(command: &[u8], directory: &Path) -> Option<bool> {
+    let words: Vec<_> = command.split(|byte| *byte == 0).collect();
+    let verb = words
+        .windows(2)
+        .position(|pair| pair == [INIT_VERB.as_bytes(), directory.as_os_str().as_bytes()])?;
+    match verb {
+        1 => Some(true),
+        _ => (words[0] == b"unshare").then_some(false),
+    }
+}
+
+/// Whether `/proc/PID/status` is that of a PID namespace's first process.
+fn is_first_inside(status: &str) -> bool {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))
+        .is_some_and(|pids| {
+            let pids: Vec<_> = pids.split_whitespace().collect();
+            pids.len() > 1 && pids.last() == Some(&"1")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_init_is_known_by_its_command_and_its_place_in_its_namespace() {
+        let ours = Path::new("/s/labs/a/host");
+        let good = b"/bin/labrig\0__host-init\0/s/labs/a/host\0/s/cache\x003\0--mask-kvm\0";
+        assert_eq!(is_init_command(good, ours), Some(true));
+        let around = b"unshare\0--\0/bin/labrig\0__host-init\0/s/labs/a/host\0";
+        assert_eq!(is_init_command(around, ours), Some(false));
+        for other in [
+            &b"/bin/labrig\0__host-init\0/s/labs/ab/host\0/s/cache\x003\0"[..],
+            b"grep\0-r\0__host-init\0/s/labs/a/host\0",
+            b"/bin/labrig\0__host\0/s/labs/a/host\0",
+            b"",
+        ] {
+            assert_eq!(is_init_command(other, ours), None);
+        }
+        assert!(is_first_inside("Pid:\t77\nNSpid:\t77\t1\n"));
+        assert!(!is_first_inside("NSpid:\t77\t12\n"));
+        assert!(!is_first_inside("NSpid:\t1\n"));
+        assert!(!is_first_inside(""));
     }
 }

@@ -82,7 +82,7 @@ impl From<LibvirtError> for PortError {
         let kind = ErrorKind::Fatal;
         let source = match error {
             // Its text alone: the numbers around it say nothing to people.
-            LibvirtError::Call { source, .. } => Some(source.message().to_owned().into()),
+            LibvirtError::Call { source, .. } => Some(without_command(source.message()).into()),
             LibvirtError::Xml { source, .. } => Some(source.into()),
             LibvirtError::File(source) => Some(source.into()),
             _ => None,
@@ -92,6 +92,47 @@ impl From<LibvirtError> for PortError {
             what,
             hint: hint.map(ToOwned::to_owned),
             source,
+        }
+    }
+}
+
+/// The same without the command line that libvirt repeats of a program that failed: QEMU's has
+/// thousands of characters, and hides what happened.
+fn without_command(message: &str) -> String {
+    const BEFORE: &str = "Child process (";
+    const AFTER: &str = ") unexpected";
+    let cut = || {
+        let begin = message.find(BEFORE)? + BEFORE.len();
+        let end = begin + message[begin..].rfind(AFTER)?;
+        let words = message[begin..end].split_whitespace();
+        // Settings of the environment come before the program.
+        let program = words.skip_while(|word| word.contains('=')).next()?;
+        Some(format!(
+            "{}{program} …{}",
+            &message[..begin],
+            &message[end..]
+        ))
+    };
+    cut().unwrap_or_else(|| message.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_command;
+
+    #[test]
+    fn a_message_does_not_hide_behind_a_command_line() {
+        let long = "internal error: Child process (LC_ALL=C PATH=/bin /usr/bin/qemu-system-x86_64 -name a -m (1)) unexpected exit status 1: no room";
+        assert_eq!(
+            without_command(long),
+            "internal error: Child process (/usr/bin/qemu-system-x86_64 …) unexpected exit status 1: no room"
+        );
+        for other in [
+            "no domain",
+            "Child process (",
+            ") unexpected Child process (",
+        ] {
+            assert_eq!(without_command(other), other);
         }
     }
 }

@@ -8,6 +8,11 @@ use socket2::{Domain, Socket, Type};
 
 use crate::backend::embedded::request_socket;
 
+/// How long what was sent may stay unacknowledged before a connection is given up. Keepalives are
+/// sent all the time, so a guest that is gone is noticed then; the kernel alone takes a quarter of an
+/// hour.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// How TCP connections to guests are made.
 #[derive(Debug, Clone)]
 pub enum Dialer {
@@ -37,6 +42,7 @@ impl Dialer {
         };
         socket.connect_timeout(&SocketAddr::from((address, port)).into(), timeout)?;
         socket.set_tcp_nodelay(true)?;
+        socket.set_tcp_user_timeout(Some(SILENCE))?;
         Ok(socket.into())
     }
 }

@@ -91,7 +91,8 @@ supervise() { # DIR DEADLINE
     started=$(date +%s)
     (
         exec 9>&-
-        uptime_now >"$dir/started"
+        # In place: the file's room was taken before, and there may be none any more.
+        uptime_now 1<>"$dir/started"
         LABRIG_UNIT="$dir:" LC_ALL=C.UTF-8 LANG=C.UTF-8 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" \
             sh "$dir/command" </dev/null >"$dir/stdout" 2>"$dir/stderr" 8>&-
         status=$?
@@ -113,6 +114,11 @@ supervise() { # DIR DEADLINE
             [ -z "$event" ] || break
         done
     fi
+    # What the guest had no room for is missing from the output, and the command may not have noticed.
+    full=0
+    head -c 4096 /dev/zero >"$dir/room" 2>/dev/null
+    [ "$(size "$dir/room")" -eq 4096 ] || full=1
+    rm -f "$dir/room"
     # shellcheck disable=SC2086 # words of the event
     set -- $event
     {
@@ -121,7 +127,8 @@ supervise() { # DIR DEADLINE
         echo "started $started"
         echo "seconds $(cat "$dir/started") ${3:-$(uptime_now)}"
         echo "left $left"
-    } >"$dir/done.new"
+        echo "full $full"
+    } 1<>"$dir/done.new"
     mv "$dir/done.new" "$dir/done"
 }
 
@@ -169,6 +176,13 @@ answer() { # STATE
     exit 0
 }
 
+# Nothing was started, for want of room; what failed has said so.
+unable() { # LEFTOVER...
+    rm -rf "$@"
+    echo "${dir%/*} takes no more files" >&2
+    exit 1
+}
+
 run() { # DIR DEADLINE WAIT LENGTH BOOT
     dir=$1
     # In another boot nobody knows whether the unit ever started.
@@ -177,20 +191,22 @@ run() { # DIR DEADLINE WAIT LENGTH BOOT
     if [ ! -d "$dir" ]; then
         mkdir -p "${dir%/*}"
         # A connection that breaks while it brings the command must not run the first half of it.
-        cat >"$dir.$$"
+        cat >"$dir.$$" || unable "$dir.$$"
         if [ "$(size "$dir.$$")" -ne "$4" ]; then
             rm -f "$dir.$$"
             answer torn
         fi
         if mkdir "$dir" 2>/dev/null; then
-            mv "$dir.$$" "$dir/command"
-            mkfifo "$dir/alive" "$dir/events"
+            # With something in them, so that there is room for the report, whatever is printed.
+            mv "$dir.$$" "$dir/command" && mkfifo "$dir/alive" "$dir/events" &&
+                echo >"$dir/started" && echo >"$dir/done.new" || unable "$dir" "$dir.$$"
             # Opened here and inherited: nobody can find it closed before the supervisor runs.
             exec 9<>"$dir/alive"
             setsid sh "$0" supervise "$dir" "$2" </dev/null >/dev/null 2>&1 &
             exec 9>&-
         else
             rm -f "$dir.$$"
+            [ -d "$dir" ] || unable
         fi
     fi
     # Again for the moment between another caller's mkdir and its start.
