@@ -30,6 +30,25 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes a file, if it is there.
+///
+/// # Errors
+/// When it stays.
+pub fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Makes the directory that a file is to be in.
+///
+/// # Errors
+/// When that fails.
+pub fn make_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +63,19 @@ mod tests {
             remove_tree(&tree).unwrap();
             assert!(!tree.exists());
         }
+    }
+
+    #[test]
+    fn a_file_is_removed_once_and_again() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("new/directory/file");
+        make_parent(&file).unwrap();
+        fs::write(&file, "x").unwrap();
+        for _ in 0..2 {
+            remove_if_there(&file).unwrap();
+            assert!(!file.exists());
+        }
+        assert!(remove_if_there(root.path()).is_err());
     }
 
     #[test]
