@@ -6,13 +6,16 @@ mod clock;
 pub mod doctor;
 pub mod embedded;
 pub mod fake;
+mod files;
 pub mod host;
 pub mod images;
 mod lab_journal;
 pub mod libvirt;
+mod namespaces;
 pub mod probe;
 pub mod ssh;
 mod tool;
 
 pub use clock::SystemClock;
+pub use files::remove_tree;
 pub use lab_journal::LabJournal;

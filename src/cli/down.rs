@@ -1,14 +1,12 @@
 //! `labrig down`: nothing of a lab is left.
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
-
-use fs_err as fs;
+use std::process::ExitCode;
 
 use super::error::{Failure, Kind, Result};
 use super::lab::{HostKind, Record, embedded_host, no_such_lab};
 use super::state::State;
 use super::{Global, output};
+use crate::backend;
 use crate::backend::images::Store;
 use crate::backend::libvirt::{Connection, Libvirt};
 use crate::model::{Lab, LabPaths, Name, Observed};
@@ -65,7 +63,7 @@ pub(super) fn take_down(state: &State, name: &Name, host: Option<&HostKind>) -> 
                 .hint("say it with --host: embedded, or the URI"));
         }
     }
-    remove_directory(paths.root())?;
+    backend::remove_tree(paths.root())?;
     Ok(())
 }
 
@@ -99,32 +97,4 @@ fn clear_shared_host(uri: &str, name: &Name, paths: &LabPaths) -> Result<()> {
         Kind::Host,
         anyhow::anyhow!("remove all of lab {name}: {} is left", names.join(", ")),
     ))
-}
-
-/// Removes a directory tree. An ordinary user's embedded host may have left files of the users it
-/// maps; those yield to a root of the same mapping.
-fn remove_directory(path: &Path) -> Result<()> {
-    let error = match fs::remove_dir_all(path) {
-        Ok(()) => return Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => e,
-    };
-    if error.kind() == std::io::ErrorKind::PermissionDenied {
-        let mut command = Command::new("unshare");
-        command
-            .args([
-                "--user",
-                "--map-root-user",
-                "--map-auto",
-                "--",
-                "rm",
-                "-rf",
-                "--",
-            ])
-            .arg(path);
-        if command.status().is_ok_and(|status| status.success()) {
-            return Ok(());
-        }
-    }
-    Err(error.into())
 }

@@ -63,11 +63,11 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::RealClock;
+    use crate::engine::testing::FastClock;
 
     #[test]
     fn all_listeners_hear_all_and_the_gone_are_forgotten() {
-        let bus = Bus::new(Arc::new(RealClock));
+        let bus = Bus::new(FastClock::new());
         let (first, second) = (bus.subscribe(), bus.subscribe());
         bus.clone().send(&Event::PlanStarted { actions: 1 });
         drop(first);

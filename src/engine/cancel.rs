@@ -81,7 +81,7 @@ impl Cancel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::RealClock;
+    use crate::engine::testing::FastClock;
 
     #[tokio::test]
     async fn wakes_who_waits_and_who_comes_late() {
@@ -96,7 +96,7 @@ mod tests {
         waiting.await.unwrap();
         cancel.cancelled().await;
         assert_eq!(
-            cancel.sleep(&RealClock, Duration::from_secs(3600)),
+            cancel.sleep(&*FastClock::new(), Duration::from_secs(3600)),
             Err(Cancelled)
         );
     }

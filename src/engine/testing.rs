@@ -13,23 +13,6 @@ use tempfile::TempDir;
 use crate::model::{Event, Outcome, Trial};
 use crate::ports::{Attempt, Attempts, Clock, ErrorKind, Exit, Output, PortError, Remote, Target};
 
-/// Time as it is.
-pub struct RealClock;
-
-impl Clock for RealClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-
-    fn monotonic(&self) -> Instant {
-        Instant::now()
-    }
-
-    fn sleep(&self, span: Duration) {
-        std::thread::sleep(span);
-    }
-}
-
 /// Time that passes as it is, and at once for whoever sleeps.
 pub struct FastClock {
     skipped: Mutex<Duration>,

@@ -32,8 +32,8 @@ pub use playbook::{
 };
 pub use secret::LabSecret;
 pub use topology::{
-    Disk, Domain, GuestFile, Image, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
-    VswitchMode,
+    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet,
+    Vswitch, VswitchMode,
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};

@@ -56,6 +56,17 @@ pub enum ImageSource {
     },
 }
 
+/// Which files an image has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageParts {
+    /// Whether there is a disk.
+    pub disk: bool,
+    /// Whether there is a kernel for direct boot.
+    pub kernel: bool,
+    /// Whether there is an initial RAM disk.
+    pub initrd: bool,
+}
+
 /// How to build an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -198,6 +209,31 @@ impl Image {
     }
 }
 
+impl ImageSource {
+    /// The files that an image from here has, known before it is made.
+    pub const fn holds(&self) -> ImageParts {
+        match self {
+            Self::Build(recipe) => ImageParts {
+                disk: match recipe {
+                    ImageRecipe::Debian { .. } => true,
+                    ImageRecipe::Micro { .. } => false,
+                },
+                kernel: true,
+                initrd: true,
+            },
+            Self::Path {
+                disk,
+                kernel,
+                initrd,
+            } => ImageParts {
+                disk: disk.is_some(),
+                kernel: kernel.is_some(),
+                initrd: initrd.is_some(),
+            },
+        }
+    }
+}
+
 impl ImageRecipe {
     /// The key of an image built from this recipe. The store adds which builder built it.
     pub fn key(&self) -> Digest {
@@ -243,6 +279,30 @@ mod tests {
         ];
         let keys: std::collections::BTreeSet<_> = recipes.iter().map(ImageRecipe::key).collect();
         assert_eq!(keys.len(), recipes.len());
+    }
+
+    #[test]
+    fn what_an_image_holds_is_known_before_it_is_made() {
+        let parts = |disk, kernel, initrd| ImageParts {
+            disk,
+            kernel,
+            initrd,
+        };
+        let micro = ImageRecipe::Micro {
+            suite: "bookworm".to_owned(),
+        };
+        let files = |disk: Option<&str>, kernel: Option<&str>| ImageSource::Path {
+            disk: disk.map(PathBuf::from),
+            kernel: kernel.map(PathBuf::from),
+            initrd: None,
+        };
+        for (source, held) in [
+            (ImageSource::Build(micro), parts(false, true, true)),
+            (files(Some("disk.raw"), None), parts(true, false, false)),
+            (files(None, Some("vmlinuz")), parts(false, true, false)),
+        ] {
+            assert_eq!(source.holds(), held, "{source:?}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Domain, Image, ImageRecipe, ImageSource, LabPaths,
-    LabSecret, Name, Reservation, Seconds, Topology,
+    Acceleration, Bytes, Digest, Digester, Domain, Image, LabPaths, LabSecret, Name, Reservation,
+    Seconds, Topology,
 };
 use crate::render::{DomainParts, Identity, Seed, domain_xml, network_xml, seed};
 
@@ -180,7 +180,7 @@ fn desired_domain(
     seed: Seed,
 ) -> DesiredDomain {
     let link = paths.image(image.key);
-    let holds = Holds::of(&image.source);
+    let holds = image.source.holds();
     let disks: Vec<_> = domain
         .disks
         .iter()
@@ -235,38 +235,5 @@ fn desired_domain(
         memory: domain.memory,
         address,
         boot_timeout: domain.boot_timeout,
-    }
-}
-
-/// Which files an image has.
-struct Holds {
-    disk: bool,
-    kernel: bool,
-    initrd: bool,
-}
-
-impl Holds {
-    fn of(source: &ImageSource) -> Self {
-        match source {
-            ImageSource::Build(ImageRecipe::Debian { .. }) => Self {
-                disk: true,
-                kernel: true,
-                initrd: true,
-            },
-            ImageSource::Build(ImageRecipe::Micro { .. }) => Self {
-                disk: false,
-                kernel: true,
-                initrd: true,
-            },
-            ImageSource::Path {
-                disk,
-                kernel,
-                initrd,
-            } => Self {
-                disk: disk.is_some(),
-                kernel: kernel.is_some(),
-                initrd: initrd.is_some(),
-            },
-        }
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use nix::unistd::{Uid, User};
 
 use super::Finding;
-use crate::backend::tool::{Tool, ToolError};
+use crate::backend::namespaces;
+use crate::backend::tool::ToolError;
 
 /// Smallest range of subordinate ids that has an id for every user of a Debian system.
 const SMALLEST_RANGE: u64 = 65536;
@@ -14,7 +15,7 @@ const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 
 /// Examines them.
 pub fn examine() -> Vec<Finding> {
-    let mut findings = vec![namespaces()];
+    let mut findings = vec![making_namespaces()];
     if !Uid::effective().is_root() {
         findings.extend([id_range("/etc/subuid"), id_range("/etc/subgid")]);
     }
@@ -22,34 +23,15 @@ pub fn examine() -> Vec<Finding> {
     findings
 }
 
-/// A program in new namespaces, those of a lab.
-pub fn in_namespaces(program: &str) -> Tool {
-    let user: &[&str] = if Uid::effective().is_root() {
-        &[]
-    } else {
-        &["--user", "--map-root-user", "--map-auto"]
-    };
-    Tool::new("unshare").args(user).args([
-        "--net",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "--kill-child",
-        "--",
-        program,
-    ])
-}
-
-/// Makes those of a lab.
-fn namespaces() -> Finding {
+/// Makes those of a lab, for a try.
+fn making_namespaces() -> Finding {
     const NAME: &str = "namespaces";
     let kinds = if Uid::effective().is_root() {
         "network, mount, PID"
     } else {
         "user, network, mount, PID"
     };
-    match in_namespaces("true").run() {
+    match namespaces::of_lab("true").run() {
         Ok(_) => Finding::good(NAME, format!("{kinds} can be made")),
         Err(error) => Finding::missing(
             NAME,

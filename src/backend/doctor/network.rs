@@ -1,7 +1,8 @@
 //! What the kernel has for vswitches.
 
 use super::Finding;
-use super::isolation::{in_namespaces, said};
+use super::isolation::said;
+use crate::backend::namespaces;
 
 /// One feature: its name in the script, what it is for, and whether labs work without.
 struct Feature {
@@ -56,7 +57,7 @@ const FEATURES: [Feature; 8] = [
 /// Examines them in a throw-away network namespace.
 pub fn examine() -> Vec<Finding> {
     let script = concat!(include_str!("network.sh"), "\nexit 0\n");
-    let mut findings = match in_namespaces("sh").args(["-c", script]).run() {
+    let mut findings = match namespaces::of_lab("sh").args(["-c", script]).run() {
         Ok(printed) => findings_in(&String::from_utf8_lossy(&printed)),
         Err(error) => vec![Finding::missing(
             "network",

@@ -14,10 +14,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, Uid, setsid};
+use nix::unistd::{Pid, setsid};
 
 use super::socket_service::SocketService;
 use super::{EmbeddedError, HostDirectory, INIT_VERB};
+use crate::backend::namespaces;
 
 /// Where system programs are; an ordinary user's `PATH` may lack half of it.
 const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
@@ -41,20 +42,10 @@ pub fn enter(directory: &HostDirectory, mask_kvm: bool) -> Result<(), EmbeddedEr
         .map_err(EmbeddedError::system("keep the lock over exec"))?;
 
     let mut command = Command::new("unshare");
-    if !Uid::effective().is_root() {
-        command.args(["--user", "--map-root-user", "--map-auto"]);
-    }
-    command.args([
-        "--net",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "--kill-child",
-        "--",
-    ]);
-    command.arg(std::env::current_exe()?).arg(INIT_VERB);
     command
+        .args(namespaces::lab_arguments())
+        .arg(std::env::current_exe()?)
+        .arg(INIT_VERB)
         .arg(directory.root())
         .arg(directory.cache())
         .arg(OsString::from(lock.into_raw_fd().to_string()));

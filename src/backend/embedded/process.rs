@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{EmbeddedError, HostDirectory, INIT_VERB, request_socket};
+use crate::backend::files;
 
 /// Longest wait for libvirtd to answer; it takes 0.2 s on an idle machine.
 const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -149,10 +150,7 @@ impl EmbeddedHost {
             self.directory.socket_service(),
             self.directory.libvirt_socket(),
         ] {
-            match fs::remove_file(stale) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-                _ => {}
-            }
+            files::remove_if_there(&stale)?;
         }
         // Process ids of an earlier life would make libvirtd take strangers for its own.
         fs::remove_dir_all(self.directory.root().join("run"))?;

@@ -1,10 +1,10 @@
 //! Images without content.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Faults, Operation};
-use crate::model::{Digest, Image, ImageRecipe, ImageSource};
+use crate::model::{Digest, Image};
 use crate::ports::{ImageFiles, ImageStore, PortError};
 
 /// A store that has every image at once. For tests.
@@ -34,28 +34,14 @@ impl ImageStore for FakeImages {
                 progress("made up");
                 let directory = Path::new("/store").join(image.key.short(16));
                 let file = |held: bool, name: &str| held.then(|| directory.join(name));
-                let (disk, kernel, initrd) = holds(&image.source);
+                let holds = image.source.holds();
                 Ok(ImageFiles {
                     digest: image.key,
-                    disk: file(disk, "disk.qcow2"),
-                    kernel: file(kernel, "vmlinuz"),
-                    initrd: file(initrd, "initrd"),
+                    disk: file(holds.disk, "disk.qcow2"),
+                    kernel: file(holds.kernel, "vmlinuz"),
+                    initrd: file(holds.initrd, "initrd"),
                     packages: Vec::new(),
                 })
             })
-    }
-}
-
-/// Whether an image has a disk, a kernel, an initial RAM disk.
-fn holds(source: &ImageSource) -> (bool, bool, bool) {
-    let is_there = |path: &Option<PathBuf>| path.is_some();
-    match source {
-        ImageSource::Build(ImageRecipe::Debian { .. }) => (true, true, true),
-        ImageSource::Build(ImageRecipe::Micro { .. }) => (false, true, true),
-        ImageSource::Path {
-            disk,
-            kernel,
-            initrd,
-        } => (is_there(disk), is_there(kernel), is_there(initrd)),
     }
 }

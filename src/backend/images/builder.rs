@@ -2,16 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::debian::{self, Debian};
-use super::{micro, namespace};
+use super::micro;
+use crate::backend::files;
 use crate::backend::tool::ToolError;
 use crate::model::{Bytes, Digest, Digester, ImageRecipe};
 use crate::ports::{ErrorKind, Package, PortError};
-
-/// Longest time to remove a build directory.
-const DISCARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// What was built, in the directory it was built in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,16 +150,6 @@ impl Builder for DebianBuilder {
     }
 
     fn discard(&self, directory: &Path) -> Result<(), BuildError> {
-        match fs_err::remove_dir_all(directory) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            // A build that was cut short left files of an ordinary user's subordinate ids.
-            Err(_) => Ok(namespace::as_root("rm")
-                .arg("-rf")
-                .arg(directory)
-                .limit(DISCARD_LIMIT)
-                .run()
-                .map(drop)?),
-        }
+        Ok(files::remove_tree(directory)?)
     }
 }

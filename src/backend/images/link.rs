@@ -1,10 +1,8 @@
 //! Links from labs to the images they use.
 
-use std::io;
 use std::path::Path;
 
-use fs_err as fs;
-
+use crate::backend::files;
 use crate::ports::{ErrorKind, ImageFiles, PortError};
 
 /// Makes `link` lead to the directory of an image.
@@ -17,12 +15,7 @@ pub fn link(link: &Path, image: &ImageFiles) -> Result<(), PortError> {
         let what = "link an image that has no files";
         return Err(PortError::new(ErrorKind::Fatal, what));
     };
-    if let Some(parent) = link.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    match fs::remove_file(link) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.into()),
-        _ => {}
-    }
+    files::make_parent(link)?;
+    files::remove_if_there(link)?;
     Ok(fs_err::os::unix::fs::symlink(directory, link)?)
 }

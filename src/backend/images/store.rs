@@ -11,6 +11,7 @@ use nix::sys::statvfs::statvfs;
 use super::builder::{Builder, Built, DebianBuilder};
 use super::import::{self, Paths};
 use super::manifest::{FILE_NAME, Manifest, Part, Role};
+use crate::backend::files::remove_if_there;
 use crate::model::{Bytes, Digest, Image, ImageRecipe, ImageSource};
 use crate::ports::{ErrorKind, ImageFiles, ImageStore, PortError};
 
@@ -364,13 +365,6 @@ fn names_in(directory: &Path) -> io::Result<Vec<String>> {
         .collect::<io::Result<Vec<_>>>()?;
     names.sort();
     Ok(names)
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs_err::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
 use crate::backend::tool::Tool;
 use crate::model::{
@@ -181,20 +182,9 @@ fn files_in(directory: &Path) -> std::io::Result<std::collections::BTreeSet<Path
     }
 }
 
-fn make_parent(path: &Path) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
-}
-
 fn touch(marker: &Path) -> Result<(), PortError> {
     make_parent(marker)?;
     Ok(fs::write(marker, "")?)
-}
-
-fn remove_if_there(path: &Path) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
 }
 
 impl Hypervisor for Libvirt {

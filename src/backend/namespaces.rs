@@ -1,0 +1,66 @@
+//! Programs in namespaces of their own, by util-linux's `unshare`: where labs run, and where work
+//! gets root's rights over files.
+//!
+//! Whoever is not root gets a user namespace too, in which the user's own id is root and the
+//! subordinate ids are all others. Mounts and processes always are the program's own: they end with
+//! it, however it ends.
+
+use nix::unistd::Uid;
+
+use super::tool::Tool;
+
+const USER: [&str; 3] = ["--user", "--map-root-user", "--map-auto"];
+const OWN: [&str; 5] = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"];
+
+/// A program in namespaces like those of a lab.
+pub fn of_lab(program: &str) -> Tool {
+    Tool::new("unshare").args(lab_arguments()).arg(program)
+}
+
+/// Arguments of `unshare` that make the namespaces of a lab; the program comes after them.
+pub fn lab_arguments() -> Vec<&'static str> {
+    arguments(Uid::effective().is_root(), true)
+}
+
+/// A program that runs with root's rights over what it makes, and over what a lab's namespaces
+/// left.
+pub fn as_root(program: &str) -> Tool {
+    Tool::new("unshare")
+        .called(program)
+        .args(arguments(Uid::effective().is_root(), false))
+        .arg(program)
+}
+
+fn arguments(is_root: bool, network: bool) -> Vec<&'static str> {
+    let user = USER.into_iter().filter(|_| !is_root);
+    let network = network.then_some("--net");
+    user.chain(network).chain(OWN).chain(["--"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_needs_no_user_namespace() {
+        for (is_root, network, expected) in [
+            (
+                false,
+                true,
+                "--user --map-root-user --map-auto --net --mount --pid --fork --mount-proc --kill-child --",
+            ),
+            (
+                true,
+                true,
+                "--net --mount --pid --fork --mount-proc --kill-child --",
+            ),
+            (
+                true,
+                false,
+                "--mount --pid --fork --mount-proc --kill-child --",
+            ),
+        ] {
+            assert_eq!(arguments(is_root, network).join(" "), expected);
+        }
+    }
+}
