@@ -97,6 +97,9 @@ pub(super) fn resume(global: &Global, args: &ResumeArgs) -> Result<ExitCode> {
 fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCode> {
     let archive = RunDir::open(directory)?;
     let loaded = load_archived(&archive, lab.name.clone())?;
+    // Damage shows before anything is made.
+    archive.results()?;
+    archive.journals()?;
     let (archive, code) = on_lab(global, &loaded, lab, |facts, store, bus| {
         let now = lock_of(&loaded, archive.trials(), facts, store)?;
         tell_differences(bus, archive.lock(), &now);
@@ -109,6 +112,8 @@ fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCo
 pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
     let first = RunDir::open(&args.run)?;
     let loaded = load_archived(&first, args.lab.name.clone())?;
+    // Read now what is compared with in the end: an hour later is too late to find it damaged.
+    let results = first.results()?;
     let new = NewRun {
         root: &args.runs,
         derived_from: Some(DerivedFrom {
@@ -122,7 +127,7 @@ pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
         tell_differences(bus, first.lock(), archive.lock());
         Ok(archive)
     })?;
-    let comparison = analyse::compare(&first.results()?, &second.results()?, first.playbook());
+    let comparison = analyse::compare(&results, &second.results()?, first.playbook());
     if global.json {
         output::print_json(&serde_json::json!({
             "run": second.path(),
@@ -156,6 +161,14 @@ fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook>
             Failure::new(Kind::Input, anyhow::Error::msg(message))
         })
     };
+    if *leaf(lock::TRIALS)? != lock::trials_digest(archive.trials())?.to_string() {
+        let message = format!(
+            "use {}: the trials of its plan are not what its lock says they were",
+            archive.path().display()
+        );
+        return Err(Failure::new(Kind::Input, anyhow::Error::msg(message))
+            .hint("something else than labrig changed it: restore it from a copy"));
+    }
     let playbook = archive.inputs_path().join(leaf(lock::PLAYBOOK_FILE)?);
     let recorded = leaf(lock::LAB)?;
     let name = match name {
