@@ -99,7 +99,11 @@ impl EmbeddedHost {
         let began = Instant::now();
         loop {
             let is_running = self.is_running()?;
-            let strays = if is_running { Vec::new() } else { self.strays() };
+            let strays = if is_running {
+                Vec::new()
+            } else {
+                self.strays()
+            };
             if !is_running && strays.is_empty() {
                 return Ok(());
             }

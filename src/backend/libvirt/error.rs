@@ -126,7 +126,11 @@ mod tests {
             without_command(long),
             "internal error: Child process (/usr/bin/qemu-system-x86_64 …) unexpected exit status 1: no room"
         );
-        for other in ["no domain", "Child process (", ") unexpected Child process ("] {
+        for other in [
+            "no domain",
+            "Child process (",
+            ") unexpected Child process (",
+        ] {
             assert_eq!(without_command(other), other);
         }
     }
