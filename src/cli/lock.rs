@@ -14,6 +14,9 @@ pub(super) const PLAYBOOK_FILE: &str = "plan.playbook";
 /// Leaf that names the lab.
 pub(super) const LAB: &str = "plan.lab";
 
+/// Leaf that has [`trials_digest`].
+pub(super) const TRIALS: &str = "plan.trials";
+
 /// Leaf that says where the topology looks for an image's file, relative to `inputs/`; only images
 /// made of files have one.
 pub(super) fn image_file(name: &Name) -> String {
@@ -77,7 +80,7 @@ pub(super) fn lock(
     leaf(PLAYBOOK_FILE, inputs.playbook.display().to_string());
     leaf(LAB, topology.lab.name.to_string());
     leaf("plan.topology", topology_digest(topology)?.to_string());
-    leaf("plan.trials", digest_of(&trials)?.to_string());
+    leaf(TRIALS, trials_digest(trials)?.to_string());
     leaf("seed", playbook.design.seed.to_string());
     for (name, image) in &topology.images {
         if let Some(file) = image_path(image) {
@@ -131,6 +134,11 @@ fn topology_digest(topology: &Topology) -> Result<Digest> {
         }
     }
     digest_of(&topology)
+}
+
+/// Digest of all trials in their order.
+pub(super) fn trials_digest(trials: &[Trial]) -> Result<Digest> {
+    digest_of(&trials)
 }
 
 fn digest_of(value: &impl serde::Serialize) -> Result<Digest> {

@@ -97,6 +97,9 @@ pub(super) fn resume(global: &Global, args: &ResumeArgs) -> Result<ExitCode> {
 fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCode> {
     let archive = RunDir::open(directory)?;
     let loaded = load_archived(&archive, lab.name.clone())?;
+    // Damage shows before anything is made.
+    archive.results()?;
+    archive.journals()?;
     let (archive, code) = on_lab(global, &loaded, lab, |facts, store, bus| {
         let inputs = Inputs::of(&loaded)?;
         let now = lock::lock(&loaded, &inputs, archive.trials(), facts, store)?;
@@ -110,6 +113,8 @@ fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCo
 pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
     let first = RunDir::open(&args.run)?;
     let loaded = load_archived(&first, args.lab.name.clone())?;
+    // Read now what is compared with in the end: an hour later is too late to find it damaged.
+    let results = first.results()?;
     let new = NewRun {
         root: &args.runs,
         derived_from: Some(DerivedFrom {
@@ -123,7 +128,7 @@ pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
         tell_differences(bus, first.lock(), archive.lock());
         Ok(archive)
     })?;
-    let comparison = analyse::compare(&first.results()?, &second.results()?, first.playbook());
+    let comparison = analyse::compare(&results, &second.results()?, first.playbook());
     if global.json {
         output::print_json_line(&serde_json::json!({
             "event": "result",
@@ -168,6 +173,14 @@ fn playbook_file(archive: &RunDir) -> Result<PathBuf> {
 /// Loads the playbook that an archive holds, after its inputs were checked against its lock.
 fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook> {
     archive.inputs()?;
+    if leaf(archive, lock::TRIALS)? != lock::trials_digest(archive.trials())?.to_string() {
+        let message = format!(
+            "use {}: the trials of its plan are not what its lock says they were",
+            archive.path().display()
+        );
+        return Err(Failure::new(Kind::Input, anyhow::Error::msg(message))
+            .hint("something else than labrig changed it: restore it from a copy"));
+    }
     let playbook = playbook_file(archive)?;
     let name = match name {
         Some(name) => name,

@@ -60,15 +60,22 @@ pub enum SshError {
 
 impl From<SshError> for PortError {
     fn from(error: SshError) -> Self {
+        let is_host_gone = matches!(&error, SshError::Connect { source, .. }
+            if source.kind() == std::io::ErrorKind::NotConnected);
         let kind = match &error {
+            SshError::Connect { .. } if is_host_gone => ErrorKind::Fatal,
             SshError::Connect { .. } => ErrorKind::NotYet,
             SshError::HostKey { .. } | SshError::Sink { .. } => ErrorKind::Fatal,
             SshError::Protocol { .. } | SshError::Broken { .. } => ErrorKind::Connection,
             SshError::Deadline { .. } => ErrorKind::Timeout,
         };
-        let hint = matches!(error, SshError::HostKey { .. }).then(|| {
-            "another machine answers at this address, or the guest did not take its seed".to_owned()
-        });
+        let hint = match &error {
+            SshError::HostKey { .. } => {
+                Some("another machine answers at this address, or the guest did not take its seed")
+            }
+            _ if is_host_gone => Some("`labrig up` with its topology brings it up again"),
+            _ => None,
+        };
         let what = error.to_string();
         let source: Option<Box<dyn std::error::Error + Send + Sync>> = match error {
             SshError::Connect { source, .. }
@@ -80,7 +87,7 @@ impl From<SshError> for PortError {
         Self {
             kind,
             what,
-            hint,
+            hint: hint.map(ToOwned::to_owned),
             source,
         }
     }
