@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{self, AttemptName};
 use super::manifest::{Format, Manifest};
-use super::{ArchiveError, Entry, Journal, Lock, Results, Writer, durable, index, inputs};
+use super::{ArchiveError, Lock, Results, Writer, durable, index, inputs};
 use crate::model::{Digest, Name, Outcome, Playbook, Topology, Trial};
 use crate::ports::Clock;
 
@@ -229,46 +229,6 @@ impl RunDir {
             playbook: self.playbook().clone(),
             trials,
         })
-    }
-
-    /// Where the raw files of a trial's committed attempts are, by attempt number.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
-    pub fn attempt_paths(&self, trial: &Trial) -> Result<BTreeMap<u32, PathBuf>, ArchiveError> {
-        let directories = self.trial_directories()?;
-        let Some(directory) = directories.get(&trial.number) else {
-            return Ok(BTreeMap::new());
-        };
-        let names = layout::attempt_names(directory).map_err(ArchiveError::io("list attempts"))?;
-        Ok(names
-            .into_iter()
-            .filter(|name| matches!(name, AttemptName::Committed(_)))
-            .map(|name| (name.number(), directory.join(name.to_string())))
-            .collect())
-    }
-
-    /// Reads the journals of all writers, by writer.
-    ///
-    /// # Errors
-    /// When one is damaged other than in its last line.
-    pub fn journals(&self) -> Result<BTreeMap<String, Vec<Entry>>, ArchiveError> {
-        let failed = || ArchiveError::io("list the journals");
-        let mut journals = BTreeMap::new();
-        for entry in fs::read_dir(self.path.join(layout::JOURNAL)).map_err(failed())? {
-            let path = entry.map_err(failed())?.path();
-            let Some(writer) = path
-                .file_stem()
-                .filter(|_| path.extension().is_some_and(|e| e == "ndjson"))
-            else {
-                continue;
-            };
-            journals.insert(
-                writer.to_string_lossy().into_owned(),
-                Journal::read(&path)?.entries,
-            );
-        }
-        Ok(journals)
     }
 
     /// Writes `results.sqlite` anew from the committed trials and returns its path.

@@ -174,13 +174,6 @@ impl Attempts for Writer {
             .is_ok_and(|known| known.committed.iter().any(Outcome::is_good))
     }
 
-    fn attempts(&self, trial: &Trial) -> u32 {
-        let mut state = self.state();
-        self.known(&mut state, trial).map_or(0, |known| {
-            u32::try_from(known.committed.len()).unwrap_or(u32::MAX)
-        })
-    }
-
     fn begin(&self, trial: &Trial) -> Result<Attempt, PortError> {
         Ok(self.open_attempt(trial)?)
     }

@@ -306,16 +306,8 @@ impl FakeArchive {
     pub fn events(&self) -> Vec<Event> {
         self.events.lock().unwrap().clone()
     }
-}
 
-impl Attempts for FakeArchive {
-    fn is_done(&self, trial: &Trial) -> bool {
-        let committed = self.committed.lock().unwrap();
-        committed
-            .iter()
-            .any(|(done, _, outcome)| done.identity == trial.identity && outcome.is_good())
-    }
-
+    /// How many attempts of a trial are committed.
     fn attempts(&self, trial: &Trial) -> u32 {
         let committed = self.committed.lock().unwrap();
         u32::try_from(
@@ -325,6 +317,15 @@ impl Attempts for FakeArchive {
                 .count(),
         )
         .unwrap()
+    }
+}
+
+impl Attempts for FakeArchive {
+    fn is_done(&self, trial: &Trial) -> bool {
+        let committed = self.committed.lock().unwrap();
+        committed
+            .iter()
+            .any(|(done, _, outcome)| done.identity == trial.identity && outcome.is_good())
     }
 
     fn begin(&self, trial: &Trial) -> Result<Attempt, PortError> {

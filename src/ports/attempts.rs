@@ -19,9 +19,6 @@ pub trait Attempts: Send + Sync {
     /// Whether the trial has a committed attempt that is good.
     fn is_done(&self, trial: &Trial) -> bool;
 
-    /// How many attempts of the trial are committed.
-    fn attempts(&self, trial: &Trial) -> u32;
-
     /// Opens the next attempt of a trial.
     fn begin(&self, trial: &Trial) -> Result<Attempt, PortError>;
 

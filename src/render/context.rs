@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 use tera::Context;
 
 use crate::model::{Domain, Level, Name, Topology};
@@ -76,17 +75,4 @@ impl<'a> DomainView<'a> {
             memory_mib: domain.memory.0 >> 20,
         }
     }
-}
-
-/// The context of one rendering, with `vars` as they are. For many renderings make one [`Scope`];
-/// [`Templates::render_with`](super::Templates::render_with) renders the texts in `vars`.
-pub fn context(
-    topology: &Topology,
-    domain: Option<&Domain>,
-    vars: &Map<String, Value>,
-    levels: &[(Name, Level)],
-) -> Context {
-    let mut context = Scope::new(topology).context(domain, levels);
-    context.insert("vars", vars);
-    context
 }

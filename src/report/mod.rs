@@ -16,9 +16,3 @@ pub use number::number;
 pub use result_table::{CellRow, FailedAttempt, MetricCell, ResultTable};
 pub use run_report::RunReport;
 pub use runs::runs_text;
-
-/// A report as a JSON value.
-pub fn json(report: &impl serde::Serialize) -> serde_json::Value {
-    // Only maps with keys that are no text can fail, and no report has one.
-    serde_json::json!(report)
-}

@@ -197,7 +197,7 @@ mod tests {
         settings.add_filter(&format!("labrig {version}"), "labrig VERSION");
         settings.bind(|| insta::assert_snapshot!(report.text(None)));
 
-        let json = super::super::json(&report);
+        let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["lock"]["root"], report.lock.root.to_string());
         assert_eq!(json["results"]["failures"][0]["failure"]["kind"], "tool");
     }

@@ -1,17 +1,12 @@
-//! Mean and standard deviation.
+//! Mean and variance.
 
 /// The arithmetic mean; none of nothing.
-pub fn mean(values: &[f64]) -> Option<f64> {
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The sample standard deviation (divisor n − 1); none of fewer than two values. Exactly 0 when all
-/// values are the same.
-pub fn standard_deviation(values: &[f64]) -> Option<f64> {
-    variance(values).map(f64::sqrt)
-}
-
-/// The sample variance (divisor n − 1), in two passes.
+/// The sample variance (divisor n − 1), in two passes; none of fewer than two values. Exactly 0 when
+/// all values are the same.
 pub(super) fn variance(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -31,17 +26,17 @@ mod tests {
     use super::*;
     use crate::stats::ratio::tests::{A, close};
 
-    // python3 -c 'import numpy as np; a=[31.8,32.4,30.9,33.1,32.0,31.5]; print(np.mean(a), np.std(a, ddof=1))'
+    // python3 -c 'import numpy as np; a=[31.8,32.4,30.9,33.1,32.0,31.5]; print(np.mean(a), np.var(a, ddof=1))'
     #[test]
     fn agrees_with_numpy() {
         close(mean(&A).unwrap(), 31.95);
-        close(standard_deviation(&A).unwrap(), 0.755_645_419_492_503_1);
+        close(variance(&A).unwrap(), 0.571);
     }
 
     #[test]
     fn too_few_values_have_none() {
         assert_eq!(mean(&[]), None);
-        assert_eq!(standard_deviation(&[1.0]), None);
-        assert_eq!(standard_deviation(&[0.1; 3]), Some(0.0));
+        assert_eq!(variance(&[1.0]), None);
+        assert_eq!(variance(&[0.1; 3]), Some(0.0));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::archive::testing::{
     commit, create, good, inputs, playbook, stamp, writer as open_writer,
 };
-use crate::archive::{Manifest, RunDir, list};
+use crate::archive::{Journal, Manifest, RunDir, list};
 use crate::model::{Event, Level};
 use crate::ports::{Attempts, PortError};
 
@@ -102,5 +102,5 @@ fn fill_a_disk_under_a_run(disk: &Path) {
     assert!(writer.is_done(first));
     commit(&writer, second, |attempt| good(attempt, 31.0, 61.0));
     assert_eq!(run.results().unwrap().done(), 2);
-    run.journals().unwrap();
+    Journal::read(&run.path().join("journal/main.ndjson")).unwrap();
 }

@@ -162,7 +162,6 @@ fn a_killed_writer_loses_its_open_attempt_and_nothing_else() {
     let writer = writer(&run);
     assert!(writer.is_done(first));
     assert!(!writer.is_done(second));
-    assert_eq!(writer.attempts(second), 0);
     let aside = run
         .path()
         .join("trials/0002-threads=4/attempt-1.abandoned/stdout");
@@ -197,12 +196,10 @@ fn a_failed_trial_is_tried_again_beside_its_failure() {
     let trial = &run.trials()[0];
     commit(&writer, trial, |attempt| bad(attempt, "no such table"));
     assert!(!writer.is_done(trial));
-    assert_eq!(writer.attempts(trial), 1);
     assert_eq!(run.results().unwrap().failed(), 1);
     // An attempt that its caller gave up is no commit and does not block the next.
     writer.begin(trial).unwrap();
     commit(&writer, trial, |attempt| good(attempt, 30.0, 60.0));
-    assert_eq!(writer.attempts(trial), 2);
     let results = run.results().unwrap();
     let attempts: Vec<_> = results.trials[0]
         .1
@@ -210,12 +207,8 @@ fn a_failed_trial_is_tried_again_beside_its_failure() {
         .map(|o| (o.attempt, o.is_good()))
         .collect();
     assert_eq!(attempts, [(1, false), (3, true)]);
-    let paths = run.attempt_paths(trial).unwrap();
-    assert_eq!(paths.keys().copied().collect::<Vec<_>>(), [1, 3]);
-    assert_eq!(
-        fs::read(paths[&3].join("stdout")).unwrap(),
-        b"raw \xff output"
-    );
+    let raw = run.path().join("trials/0001-threads=1/attempt-3/stdout");
+    assert_eq!(fs::read(raw).unwrap(), b"raw \xff output");
 }
 
 #[test]
@@ -278,10 +271,9 @@ fn there_is_one_writer_and_a_gone_one_holds_nothing() {
     drop(first);
     drop(run.writer(&name("other"), Arc::new(Stopped)).unwrap());
     assert!(run.path().join("writer.lock").exists());
-    assert_eq!(
-        run.journals().unwrap().keys().collect::<Vec<_>>(),
-        ["main", "other"]
-    );
+    for writer in ["main", "other"] {
+        Journal::read(&run.path().join(format!("journal/{writer}.ndjson"))).unwrap();
+    }
 }
 
 #[test]
