@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{self, AttemptName};
 use super::manifest::{Format, Manifest};
-use super::{ArchiveError, Lock, Results, Writer, durable, index, inputs};
+use super::{ArchiveError, Entry, Journal, Lock, Results, Writer, durable, index, inputs};
 use crate::model::{Digest, Name, Outcome, Playbook, Topology, Trial};
 use crate::ports::Clock;
 
@@ -229,6 +229,29 @@ impl RunDir {
             playbook: self.playbook().clone(),
             trials,
         })
+    }
+
+    /// Reads the journals of all writers, by writer.
+    ///
+    /// # Errors
+    /// When one is damaged other than in its last line.
+    pub fn journals(&self) -> Result<BTreeMap<String, Vec<Entry>>, ArchiveError> {
+        let failed = || ArchiveError::io("list the journals");
+        let mut journals = BTreeMap::new();
+        for entry in fs::read_dir(self.path.join(layout::JOURNAL)).map_err(failed())? {
+            let path = entry.map_err(failed())?.path();
+            let Some(writer) = path
+                .file_stem()
+                .filter(|_| path.extension().is_some_and(|e| e == "ndjson"))
+            else {
+                continue;
+            };
+            journals.insert(
+                writer.to_string_lossy().into_owned(),
+                Journal::read(&path)?.entries,
+            );
+        }
+        Ok(journals)
     }
 
     /// Writes `results.sqlite` anew from the committed trials and returns its path.
