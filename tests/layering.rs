@@ -1,6 +1,7 @@
 //! A module imports only from layers below its own: the rule of ARCHITECTURE.md, read off the source.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Modules by layer, lowest first. Modules of one layer do not know each other.
@@ -34,38 +35,58 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Modules that a source names by `crate::MODULE`, with the line; `crate::{a, b}` is looked into.
+/// Modules that a source names by `crate::MODULE`, with the line; `crate::{a, b::{c, d}}` is looked
+/// into, over as many lines as it has.
 fn imports(source: &str) -> Vec<(usize, String)> {
+    const CRATE: &str = "crate::";
+    let code: Vec<_> = source
+        .lines()
+        .map(|line| match line.trim_start().starts_with("//") {
+            true => "",
+            // Not at a bare `//`: that is in URLs too.
+            false => line.split(" // ").next().unwrap_or_default(),
+        })
+        .collect();
+    let code = code.join("\n");
     let mut found = Vec::new();
-    for (i, line) in source.lines().enumerate() {
-        if line.trim_start().starts_with("//") {
-            continue;
-        }
-        for part in line.split("crate::").skip(1) {
-            let names = part.strip_prefix('{').map_or_else(
-                || vec![part],
-                |group| {
-                    group
-                        .split(['}'])
-                        .next()
-                        .unwrap_or_default()
-                        .split(',')
-                        .collect()
-                },
-            );
-            for name in names {
-                let module: String = name
-                    .trim()
-                    .chars()
-                    .take_while(|c| c.is_alphanumeric() || *c == '_')
-                    .collect();
-                if !module.is_empty() {
-                    found.push((i + 1, module));
-                }
-            }
+    for (at, _) in code.match_indices(CRATE) {
+        let start = at + CRATE.len();
+        for name in first_names(&code[start..]) {
+            let line = code[..start + name.start].matches('\n').count() + 1;
+            found.push((line, code[start..][name].to_owned()));
         }
     }
     found
+}
+
+/// Where the names are that a path begins with: one, or those of a group in braces.
+fn first_names(path: &str) -> Vec<Range<usize>> {
+    let Some(group) = path.strip_prefix('{') else {
+        return name_at(path, 0).into_iter().collect();
+    };
+    let mut names: Vec<_> = name_at(path, 1).into_iter().collect();
+    let mut depth = 1;
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 1 => names.extend(name_at(path, i + 2)),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    names
+}
+
+/// The name at a place, after white space; none where there is none.
+fn name_at(text: &str, from: usize) -> Option<Range<usize>> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let start = from + text[from..].find(|c: char| !c.is_whitespace())?;
+    let rest = &text[start..];
+    let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+    (length > 0).then(|| start..start + length)
 }
 
 #[test]
@@ -106,12 +127,35 @@ fn a_module_imports_only_from_layers_below() {
 
 #[test]
 fn the_reader_of_imports_sees_what_is_there() {
-    let source = "use crate::model::Name;\nlet x = crate::cli::main();\n// crate::report\nuse crate::{plan, design};\n";
-    let modules: Vec<_> = imports(source)
-        .into_iter()
-        .map(|(_, module)| module)
-        .collect();
-    assert_eq!(modules, ["model", "cli", "plan", "design"]);
+    let source = "\
+use crate::model::Name;
+let x = ("qemu:///system", crate::cli::main()); // not crate::input
+/// crate::report
+use crate::{plan, design};
+use crate::{
+    backend::{self, images},
+    // crate::stats
+    archive::{
+        RunDir, list,
+    }, engine,
+};
+use crate::{diag};
+let others = (first, second);
+";
+    let expected = [
+        (1, "model"),
+        (2, "cli"),
+        (4, "plan"),
+        (4, "design"),
+        (6, "backend"),
+        (8, "archive"),
+        (10, "engine"),
+        (12, "diag"),
+    ];
+    assert_eq!(
+        imports(source),
+        expected.map(|(line, module)| (line, module.to_owned()))
+    );
 }
 
 #[test]

@@ -171,13 +171,14 @@ fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// Bars on a terminal: one a domain with its phase, one for the whole, lines above for the rest.
+/// Bars on a terminal: one a domain with its phase, one a long action, one for the whole, lines
+/// above for the rest.
 #[derive(Default)]
 struct Bars {
     all: MultiProgress,
     whole: Option<ProgressBar>,
     domains: BTreeMap<Name, ProgressBar>,
-    images: BTreeMap<usize, ProgressBar>,
+    long: BTreeMap<usize, ProgressBar>,
     titles: BTreeMap<usize, String>,
 }
 
@@ -211,24 +212,28 @@ impl View for Bars {
                 );
                 self.whole = Some(bar);
             }
-            Event::ActionStarted { action, title, .. } => {
+            Event::ActionStarted {
+                action,
+                title,
+                long,
+                ..
+            } => {
                 self.titles.insert(*action, title.clone());
-                if title.starts_with("provide image") {
+                if *long {
                     let bar = self.bar(1, "{elapsed:>5} {spinner} {wide_msg}");
                     bar.set_message(title.clone());
-                    self.images.insert(*action, bar);
+                    self.long.insert(*action, bar);
                 } else if let Some(whole) = &self.whole {
                     whole.set_message(title.clone());
                 }
             }
             Event::ActionProgress { action, detail } => {
-                if let (Some(bar), Some(title)) = (self.images.get(action), self.titles.get(action))
-                {
+                if let (Some(bar), Some(title)) = (self.long.get(action), self.titles.get(action)) {
                     bar.set_message(format!("{title}: {detail}"));
                 }
             }
             Event::ActionDone { action, .. } | Event::ActionFailed { action, .. } => {
-                if let Some(bar) = self.images.remove(action) {
+                if let Some(bar) = self.long.remove(action) {
                     bar.finish_and_clear();
                 }
                 if let Some(whole) = &self.whole {
@@ -292,13 +297,13 @@ impl View for Bars {
         for bar in self
             .domains
             .values()
-            .chain(self.images.values())
+            .chain(self.long.values())
             .chain(&self.whole)
         {
             bar.finish_and_clear();
         }
         self.domains.clear();
-        self.images.clear();
+        self.long.clear();
         self.whole = None;
     }
 }

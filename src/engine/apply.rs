@@ -167,6 +167,7 @@ impl Applier {
             title: action.title(),
             reason: action.reason.clone(),
             domain: action.domain.clone(),
+            long: action.is_long(),
         });
         let result = self.perform(index, action, halt);
         self.bus.send(&match &result {

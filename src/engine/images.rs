@@ -32,6 +32,7 @@ pub async fn provide(
             title: action.title(),
             reason: action.reason.clone(),
             domain: None,
+            long: action.is_long(),
         });
         running.spawn_blocking(move || {
             let began = Instant::now();

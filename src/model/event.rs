@@ -47,6 +47,9 @@ pub enum Event {
         reason: String,
         /// The domain it belongs to, if one.
         domain: Option<Name>,
+        /// Whether it may take minutes on its own and tells how it goes on.
+        #[serde(default)]
+        long: bool,
     },
     /// A long action tells what it is doing.
     ActionProgress {
@@ -135,4 +138,17 @@ pub enum Event {
         /// The text.
         text: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journals_from_before_long_actions_were_marked_are_read() {
+        let line =
+            r#"{"event":"action_started","action":1,"title":"t","reason":"r","domain":null}"#;
+        let event: Event = serde_json::from_str(line).unwrap();
+        assert!(matches!(event, Event::ActionStarted { long: false, .. }));
+    }
 }

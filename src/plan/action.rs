@@ -152,6 +152,12 @@ impl Action {
         matches!(self.kind, ActionKind::AwaitReady { .. })
     }
 
+    /// Whether it may take minutes on its own and tells how it goes on. Waiting for a domain is not
+    /// meant: the domain's phases tell about that.
+    pub const fn is_long(&self) -> bool {
+        matches!(self.kind, ActionKind::EnsureImage { .. })
+    }
+
     /// What it does in a few words, as in `start domain db`.
     pub fn title(&self) -> String {
         use ActionKind as K;
