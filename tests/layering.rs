@@ -129,7 +129,7 @@ fn a_module_imports_only_from_layers_below() {
 fn the_reader_of_imports_sees_what_is_there() {
     let source = "\
 use crate::model::Name;
-let x = ("qemu:///system", crate::cli::main()); // not crate::input
+let x = (\"qemu:///system\", crate::cli::main()); // not crate::input
 /// crate::report
 use crate::{plan, design};
 use crate::{
