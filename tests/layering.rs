@@ -127,9 +127,8 @@ fn a_module_imports_only_from_layers_below() {
 
 #[test]
 fn the_reader_of_imports_sees_what_is_there() {
-    let source = "\
-use crate::model::Name;
-let x = (\"qemu:///system\", crate::cli::main()); // not crate::input
+    let source = r#"use crate::model::Name;
+let x = ("qemu:///system", crate::cli::main()); // not crate::input
 /// crate::report
 use crate::{plan, design};
 use crate::{
@@ -141,7 +140,7 @@ use crate::{
 };
 use crate::{diag};
 let others = (first, second);
-";
+"#;
     let expected = [
         (1, "model"),
         (2, "cli"),

@@ -23,7 +23,7 @@ pub enum ArchiveError {
     NotARun(PathBuf),
     /// The directory was written by a labrig of another age.
     #[error("{} has archive format {found}, this labrig reads format {known}", path.display())]
-    NewerFormat {
+    OtherFormat {
         /// The run directory.
         path: PathBuf,
         /// Major version found.
@@ -132,7 +132,7 @@ impl ArchiveError {
                 _ => None,
             },
             Self::NotARun(_) => Some("`labrig runs` lists the runs there are".to_owned()),
-            Self::NewerFormat { .. } => {
+            Self::OtherFormat { .. } => {
                 Some("use the labrig that wrote it, or a newer one".to_owned())
             }
             Self::InUse { .. } => {

@@ -285,7 +285,7 @@ pub(super) fn read_manifest(path: &Path) -> Result<Manifest, ArchiveError> {
     let AnyManifest { format } = read_json(&file)?;
     let known = Format::CURRENT.major;
     if format.major != known {
-        return Err(ArchiveError::NewerFormat {
+        return Err(ArchiveError::OtherFormat {
             path: path.to_owned(),
             found: format.major,
             known,

@@ -331,7 +331,7 @@ fn what_does_not_fit_together_is_refused() {
             "run.json",
             &replace("\"major\": 1", "\"major\": 2, \"shape\": \"new\"")
         ),
-        E::NewerFormat {
+        E::OtherFormat {
             found: 2,
             known: 1,
             ..
