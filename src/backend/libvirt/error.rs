@@ -104,9 +104,9 @@ fn without_command(message: &str) -> String {
     let cut = || {
         let begin = message.find(BEFORE)? + BEFORE.len();
         let end = begin + message[begin..].rfind(AFTER)?;
-        let words = message[begin..end].split_whitespace();
+        let mut words = message[begin..end].split_whitespace();
         // Settings of the environment come before the program.
-        let program = words.skip_while(|word| word.contains('=')).next()?;
+        let program = words.find(|word| !word.contains('='))?;
         Some(format!(
             "{}{program} …{}",
             &message[..begin],
