@@ -1,5 +1,6 @@
 //! Runs one external program to its end: no terminal, a fixed locale, its own process group, and
-//! the end of what it complained about in the error.
+//! the end of what it complained about in the error. What is kept of its output is bounded, however
+//! much it says.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -19,8 +20,11 @@ use crate::ports::{ErrorKind, PortError};
 
 /// How many of the last lines of stderr an error shows.
 const TAIL_LINES: usize = 12;
-/// Longer lines are cut, so that an error stays readable.
+/// Longer lines are cut, so that an error stays readable; no more of a line is ever kept.
 const TAIL_LINE_BYTES: usize = 400;
+/// The most that a program may print: no danger to memory, and far more than the largest that is
+/// asked for, an unpacked kernel module.
+const STDOUT_BYTES: usize = 16 << 20;
 /// Time between looks at whether the program has ended.
 const POLL: Duration = Duration::from_millis(10);
 /// Time a program gets to clean up after SIGTERM.
@@ -55,6 +59,9 @@ pub enum ToolError {
         /// The last lines of its stderr.
         stderr: Vec<String>,
     },
+    /// It printed more than is kept; a part of it could be taken for the whole.
+    #[error("{0} printed more than {limit} MiB", limit = STDOUT_BYTES >> 20)]
+    TooMuch(String),
 }
 
 fn shown_tail(lines: &[String]) -> String {
@@ -73,9 +80,9 @@ impl From<ToolError> for PortError {
             ToolError::Deadline { program, .. } => {
                 Self::new(ErrorKind::Timeout, format!("run {program}"))
             }
-            ToolError::Io(program, _) | ToolError::Failed { program, .. } => {
-                Self::new(ErrorKind::Fatal, format!("run {program}"))
-            }
+            ToolError::Io(program, _)
+            | ToolError::Failed { program, .. }
+            | ToolError::TooMuch(program) => Self::new(ErrorKind::Fatal, format!("run {program}")),
         }
         .because(error)
     }
@@ -149,12 +156,12 @@ impl Tool {
     /// Runs it; gives what it printed.
     ///
     /// # Errors
-    /// When it is missing, fails, or takes too long.
+    /// When it is missing, fails, takes too long, or prints more than 16 MiB.
     pub fn run(self) -> Result<Vec<u8>, ToolError> {
         self.run_heard(&|_| {})
     }
 
-    /// Runs it, and passes on every line of its stderr as it comes.
+    /// Runs it, and passes on every line of its stderr as it comes; long lines are cut.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -172,12 +179,7 @@ impl Tool {
         let mut group = Group(child);
         let (stdout, stderr) = (group.0.stdout.take(), group.0.stderr.take());
         let (status, printed, tail) = thread::scope(|scope| {
-            let printed = scope.spawn(move || {
-                let mut bytes = Vec::new();
-                stdout
-                    .map_or(Ok(0), |mut s| s.read_to_end(&mut bytes))
-                    .map(|_| bytes)
-            });
+            let printed = scope.spawn(move || stdout.map_or_else(|| Ok(Some(Vec::new())), all_of));
             let tail = scope.spawn(move || stderr.map_or_else(Vec::new, |s| last_lines(s, heard)));
             let status = group.wait(self.limit);
             (status, printed.join(), tail.join().unwrap_or_default())
@@ -196,7 +198,8 @@ impl Tool {
             }),
             Some(_) => printed
                 .unwrap_or_else(|_| Err(io::Error::other("its reader failed")))
-                .map_err(io_error),
+                .map_err(io_error)?
+                .ok_or(ToolError::TooMuch(self.name)),
         }
     }
 }
@@ -243,15 +246,34 @@ fn die_with_us(command: &mut Command) {
     }
 }
 
+/// All that a stream has; none when that is too much. It is read to its end in any case: whoever
+/// writes to it must not be held up.
+fn all_of(mut stream: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    stream
+        .by_ref()
+        .take(STDOUT_BYTES as u64)
+        .read_to_end(&mut bytes)?;
+    let rest = io::copy(&mut stream, &mut io::sink())?;
+    Ok((rest == 0).then_some(bytes))
+}
+
 fn last_lines(stream: impl Read, heard: &(dyn Fn(&str) + Sync)) -> Vec<String> {
     let mut tail = VecDeque::new();
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     // Byte lines, since what a program complains about need not be UTF-8.
-    while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        let text = String::from_utf8_lossy(&line[..line.len().min(TAIL_LINE_BYTES)])
-            .trim_end()
-            .to_owned();
+    while reader
+        .by_ref()
+        .take(TAIL_LINE_BYTES as u64)
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|n| n > 0)
+    {
+        // A reader that fails here fails at the next line again.
+        if !line.ends_with(b"\n") {
+            let _ = reader.skip_until(b'\n');
+        }
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         line.clear();
         if text.is_empty() {
             continue;
@@ -309,6 +331,8 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     fn sh(script: &str) -> Tool {
@@ -331,6 +355,36 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("line 38\n"), "{text}");
+    }
+
+    #[test]
+    fn too_much_is_an_error_and_holds_nobody_up() {
+        let printing = |bytes: usize| sh(&format!("head -c {bytes} /dev/zero")).run();
+        assert_eq!(printing(STDOUT_BYTES).unwrap().len(), STDOUT_BYTES);
+        assert!(matches!(
+            printing(STDOUT_BYTES + (1 << 20)),
+            Err(ToolError::TooMuch(program)) if program == "sh"
+        ));
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_the_next_are_whole() {
+        let long = "x".repeat(3 * TAIL_LINE_BYTES);
+        let exact = "y".repeat(TAIL_LINE_BYTES);
+        let heard = Mutex::new(Vec::new());
+        let said = format!("{long}\nshort\n{exact}\n\nend {long}");
+        let tail = last_lines(said.as_bytes(), &|line| {
+            heard.lock().unwrap().push(line.to_owned());
+        });
+        let end = format!("end {long}");
+        let expected = [
+            &long[..TAIL_LINE_BYTES],
+            "short",
+            &exact,
+            &end[..TAIL_LINE_BYTES],
+        ];
+        assert_eq!(tail, expected);
+        assert_eq!(*heard.lock().unwrap(), expected);
     }
 
     #[test]
