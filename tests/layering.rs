@@ -1,5 +1,7 @@
 //! A module imports only from layers below its own: the rule of ARCHITECTURE.md, read off the source.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -78,6 +78,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode> {
     };
     let loaded = load(&args.playbook, &options)?;
     let trials = design::trials(&loaded.playbook.value);
+    check_runs(&args.runs)?;
     let new = NewRun {
         root: &args.runs,
         derived_from: None,
@@ -100,6 +101,8 @@ fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCo
     // Damage shows before anything is made.
     archive.results()?;
     archive.journals()?;
+    // So does another labrig that writes the run; the lock is taken for good when the lab is up.
+    drop(archive.writer(&writer_name(), Arc::new(SystemClock))?);
     let (archive, code) = on_lab(global, &loaded, lab, |facts, store, bus| {
         let inputs = Inputs::of(&loaded)?;
         let now = lock::lock(&loaded, &inputs, archive.trials(), facts, store)?;
@@ -115,6 +118,7 @@ pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
     let loaded = load_archived(&first, args.lab.name.clone())?;
     // Read now what is compared with in the end: an hour later is too late to find it damaged.
     let results = first.results()?;
+    check_runs(&args.runs)?;
     let new = NewRun {
         root: &args.runs,
         derived_from: Some(DerivedFrom {
@@ -145,6 +149,16 @@ pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
         Overall::Differs { .. } => Ok(ExitCode::FAILURE),
         Overall::Reproduced { .. } | Overall::Inconclusive { .. } => Ok(code),
     }
+}
+
+/// Checks that runs can be filed in a directory, before a lab is brought up for one.
+fn check_runs(directory: &Path) -> Result<()> {
+    let made = fs_err::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
+    made.map(drop).map_err(|e| {
+        let message = format!("file runs in {}", directory.display());
+        Failure::new(Kind::Input, anyhow::Error::new(e).context(message))
+            .hint("say with --runs where they are to go")
+    })
 }
 
 fn load(file: &Path, options: &Options) -> Result<LoadedPlaybook> {

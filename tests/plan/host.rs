@@ -146,17 +146,17 @@ impl Host {
         plan(desired, &self.observe(desired))
     }
 
-    pub fn apply(&self, plan: Plan) -> Result<(), ApplyError> {
+    pub fn apply(&self, plan: Plan) -> Result<(), Box<ApplyError>> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
         let result = runtime.block_on(self.applier.apply(plan));
         runtime.shutdown_background();
-        result
+        result.map_err(Box::new)
     }
 
-    pub fn up(&self, desired: &Desired) -> Result<(), ApplyError> {
+    pub fn up(&self, desired: &Desired) -> Result<(), Box<ApplyError>> {
         self.apply(self.plan(desired))
     }
 
