@@ -26,14 +26,14 @@ domains:
     vnets: [{vswitch: data, ip: 10.10.0.11}]
 ";
 
-/// Two sizes, each counted twice.
+/// Two sizes, each counted three times: the fewest by which equal values can show that they are.
 const COUNT: &str = "\
 version: 1
 name: count
 topology: topology.yaml
 roles: {load: [a]}
 factors: {size: [1, 2]}
-design: {repetitions: 2, order: blocks, seed: 3}
+design: {repetitions: 3, order: blocks, seed: 3}
 setup:
   - {on: load, copy: {from: count.sh, to: /root/count.sh, mode: \"0755\"}}
 trial:
@@ -126,7 +126,7 @@ fn an_experiment_is_archived_and_repeated_from_its_archive() {
         let is_row = |line: &str| {
             line.split_whitespace().next() == Some(size)
                 && line.contains(lines)
-                && line.contains("2/2")
+                && line.contains("3/3")
         };
         assert!(ran.stdout.lines().any(is_row), "{}", ran.stdout);
     }
@@ -148,7 +148,7 @@ fn an_experiment_is_archived_and_repeated_from_its_archive() {
     assert_eq!(lock["root"].as_str().unwrap().len(), 64);
     assert!(lock["leaves"]["image.micro.content"].is_string());
     let trials = names(&run.join("trials"));
-    assert_eq!(trials.len(), 4);
+    assert_eq!(trials.len(), 6);
     for trial in &trials {
         let attempt = run.join("trials").join(trial).join("attempt-1");
         let printed = fs::read_to_string(attempt.join("stdout")).unwrap();

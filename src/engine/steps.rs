@@ -134,6 +134,7 @@ impl Task {
     }
 
     fn run(&self, command: &str) -> Result<Done, StepError> {
+        let begun = self.guest.clock.monotonic();
         let report =
             match self
                 .guest
@@ -167,7 +168,10 @@ impl Task {
                     Some((FailureKind::Guest, "was stopped by someone else".to_owned()))
                 }
                 // What a load's exit status means is for its adapter to say.
-                Why::Exit if is_load => too_long(&report),
+                Why::Exit if is_load => {
+                    let ours = self.guest.clock.monotonic().duration_since(begun);
+                    fast_clock(report.seconds, ours).or_else(|| too_long(&report))
+                }
                 Why::Exit if report.exit == 0 => None,
                 Why::Exit => Some((FailureKind::Tool, format!("exit status {}", report.exit))),
             }
@@ -228,6 +232,21 @@ impl Task {
             report: None,
         })
     }
+}
+
+/// A guest cannot have worked for longer than we waited for it: where its clock says so, that clock
+/// runs fast, and with it all that the load measured. Seen on emulated guests whose kernel took a
+/// wrong frequency for their TSC.
+fn fast_clock(seconds: f64, waited: Duration) -> Option<(FailureKind, String)> {
+    /// Clocks are read in hundredths of a second and may be off by some in a hundred.
+    const TOLERANCE: f64 = 1.05;
+    const GRAIN: f64 = 0.1;
+    let waited = waited.as_secs_f64();
+    (seconds > waited * TOLERANCE + GRAIN).then(|| {
+        let what =
+            format!("the guest's clock runs fast: {seconds:.2}s by it, {waited:.2}s by ours");
+        (FailureKind::Guest, what)
+    })
 }
 
 fn too_long(report: &Report) -> Option<(FailureKind, String)> {
@@ -324,4 +343,22 @@ until last=$(sh -c {command} 2>&1); do
     sleep 0.2 2>/dev/null || sleep 1
 done"#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_worked_longer_than_we_waited_has_a_fast_clock() {
+        let waited = Duration::from_secs(6);
+        assert_eq!(fast_clock(5.9, waited), None);
+        assert_eq!(fast_clock(6.2, waited), None);
+        let (kind, message) = fast_clock(102.0, waited).unwrap();
+        assert_eq!(kind, FailureKind::Guest);
+        assert!(
+            message.contains("102.00s by it, 6.00s by ours"),
+            "{message}"
+        );
+    }
 }

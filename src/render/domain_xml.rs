@@ -46,7 +46,7 @@ pub fn domain_xml(
                         &domain.memory.kib_rounded_up().to_string(),
                     ))?;
                 text(xml, "vcpu", domain.vcpus.to_string())?;
-                boot(xml, parts)?;
+                boot(xml, parts, acceleration)?;
                 xml.create_element("features")
                     .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
                 match acceleration {
@@ -65,7 +65,7 @@ pub fn domain_xml(
     })
 }
 
-fn boot(xml: &mut Xml, parts: &DomainParts<'_>) -> std::io::Result<()> {
+fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> std::io::Result<()> {
     xml.create_element("os")
         .write_inner_content(|xml| {
             xml.create_element("type")
@@ -81,10 +81,16 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>) -> std::io::Result<()> {
                 } else {
                     ""
                 };
+                // On a busy host an emulated guest measures its TSC against timers that are late, and
+                // its clock then runs many times too fast; QEMU's other clocks need no measuring.
+                let clock = match acceleration {
+                    Acceleration::Emulation => " tsc=unstable",
+                    Acceleration::Kvm => "",
+                };
                 text(
                     xml,
                     "cmdline",
-                    format!("{root}console=ttyS0 quiet net.ifnames=0"),
+                    format!("{root}console=ttyS0 quiet net.ifnames=0{clock}"),
                 )?;
             }
             Ok(())

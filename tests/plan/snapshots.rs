@@ -30,7 +30,7 @@ fn domain_of_a_debian_image() {
 }
 
 #[test]
-fn domain_with_kvm_differs_in_type_and_processor() {
+fn domain_with_kvm_differs_in_type_clock_and_processor() {
     let secret = LabSecret::new([7; 32]);
     let none = |_: &Domain| -> Result<GuestFiles, std::convert::Infallible> { Ok(Vec::new()) };
     let topology = topology(LAB);
@@ -48,7 +48,11 @@ fn domain_with_kvm_differs_in_type_and_processor() {
         .collect();
     assert_eq!(
         differing,
-        ["<domain type=\"kvm\">", "<cpu mode=\"host-passthrough\"/>"]
+        [
+            "<domain type=\"kvm\">",
+            "<cmdline>console=ttyS0 quiet net.ifnames=0</cmdline>",
+            "<cpu mode=\"host-passthrough\"/>"
+        ]
     );
 }
 
