@@ -8,7 +8,6 @@ use super::error::Result;
 use super::state::State;
 use super::up::LabArgs;
 use super::{Global, output};
-use crate::input::{self, Options};
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -20,12 +19,7 @@ pub(super) struct PlanArgs {
 }
 
 pub(super) fn run(global: &Global, args: &PlanArgs) -> Result<ExitCode> {
-    let options = Options {
-        name: args.lab.name.clone(),
-        ..Options::default()
-    };
-    let loaded = input::load_topology(&args.topology, &options)?;
-    output::print_notes(&loaded.warnings);
+    let loaded = args.lab.load(&args.topology)?;
     let state = State::of(global.state_dir.as_deref())?;
     let planned = BringUp {
         state: &state,

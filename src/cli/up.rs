@@ -1,6 +1,6 @@
 //! `labrig up`: a lab is as its file says.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::bring_up::BringUp;
@@ -11,8 +11,8 @@ use super::state::State;
 use super::{Global, output, signals};
 use crate::backend::SystemClock;
 use crate::engine::{Bus, Cancel};
-use crate::input::{self, Options};
-use crate::model::Name;
+use crate::input::{self, Loaded, Options};
+use crate::model::{Name, Topology};
 
 /// Arguments of `up` that other verbs share.
 #[derive(Debug, Clone, clap::Args)]
@@ -26,6 +26,19 @@ pub(super) struct LabArgs {
     pub host: Option<HostKind>,
 }
 
+impl LabArgs {
+    /// Loads a topology under the name that was asked for, and shows what should be looked at.
+    pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
+        let options = Options {
+            name: self.name.clone(),
+            ..Options::default()
+        };
+        let loaded = input::load_topology(topology, &options)?;
+        output::print_notes(&loaded.warnings);
+        Ok(loaded)
+    }
+}
+
 /// Arguments of `up`.
 #[derive(Debug, clap::Args)]
 pub(super) struct UpArgs {
@@ -36,12 +49,7 @@ pub(super) struct UpArgs {
 }
 
 pub(super) fn run(global: &Global, args: &UpArgs) -> Result<ExitCode> {
-    let options = Options {
-        name: args.lab.name.clone(),
-        ..Options::default()
-    };
-    let loaded = input::load_topology(&args.topology, &options)?;
-    output::print_notes(&loaded.warnings);
+    let loaded = args.lab.load(&args.topology)?;
     let state = State::of(global.state_dir.as_deref())?;
     let name = loaded.value.lab.name.clone();
     let bring_up = BringUp {
