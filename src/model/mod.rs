@@ -6,6 +6,7 @@
 mod digest;
 mod event;
 mod host;
+mod instance;
 mod lab_paths;
 mod mac;
 mod metric;
@@ -13,6 +14,7 @@ mod name;
 mod observed;
 mod playbook;
 mod secret;
+mod settings;
 mod topology;
 mod trial;
 mod units;
@@ -20,6 +22,7 @@ mod units;
 pub use digest::{Digest, Digester, ParseDigestError};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
+pub use instance::{DatabaseEngine, Instance};
 pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
@@ -31,6 +34,7 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::LabSecret;
+pub use settings::{GuestSettings, Limit, LimitRange, ServiceState, User};
 pub use topology::{
     Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet,
     Vswitch, VswitchMode,
