@@ -4,6 +4,7 @@
 //! by the time a value of this module exists.
 
 mod digest;
+mod domain;
 mod event;
 mod host;
 mod lab_paths;
@@ -13,11 +14,13 @@ mod name;
 mod observed;
 mod playbook;
 mod secret;
+mod split;
 mod topology;
 mod trial;
 mod units;
 
 pub use digest::{Digest, Digester, ParseDigestError};
+pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
 pub use lab_paths::LabPaths;
@@ -31,9 +34,10 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::LabSecret;
+pub use split::Split;
 pub use topology::{
-    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet,
-    Vswitch, VswitchMode,
+    Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
+    VswitchMode,
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
