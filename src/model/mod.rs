@@ -4,6 +4,7 @@
 //! by the time a value of this module exists.
 
 mod digest;
+mod domain;
 mod event;
 mod host;
 mod instance;
@@ -15,11 +16,13 @@ mod observed;
 mod playbook;
 mod secret;
 mod settings;
+mod split;
 mod topology;
 mod trial;
 mod units;
 
 pub use digest::{Digest, Digester, ParseDigestError};
+pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
 pub use instance::{DatabaseEngine, Instance};
@@ -35,9 +38,10 @@ pub use playbook::{
 };
 pub use secret::LabSecret;
 pub use settings::{GuestSettings, Limit, LimitRange, ServiceState, User};
+pub use split::Split;
 pub use topology::{
-    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet,
-    Vswitch, VswitchMode,
+    Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
+    VswitchMode,
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
