@@ -106,6 +106,8 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
+                instances: Vec::new(),
+                settings: crate::model::GuestSettings::default(),
                 boot_timeout: seat.spec.boot_timeout,
             }
         })

@@ -3,17 +3,23 @@
 pub mod context;
 mod domain_xml;
 mod error;
+mod guest_files;
 mod identity;
+mod instance;
 mod network_xml;
 mod seed;
+mod settings;
 mod template;
 mod xml;
 
 pub use context::Scope;
 pub use domain_xml::{DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
+pub use guest_files::guest_files;
 pub use identity::Identity;
+pub use instance::{InstanceConfig, instance_config};
 pub use network_xml::{network_xml, reservation_xml};
 pub use seed::{Seed, seed};
+pub use settings::{CHECK, System, shell_flag};
 pub use template::{TemplateFile, Templates};
 pub use xml::{TAG_NAMESPACE, Tag};

@@ -120,14 +120,25 @@ impl Templates {
         vars: &Map<String, Value>,
         context: &Context,
     ) -> Result<Map<String, Value>, TemplateError> {
-        let mut rendered = Map::new();
-        for (key, value) in vars {
-            rendered.insert(
-                key.clone(),
-                self.render_value(&format!("vars.{key}"), value, context)?,
-            );
-        }
-        Ok(rendered)
+        self.render_values("vars", vars, context)
+    }
+
+    /// Renders the texts in a map, at any depth, as [`Templates::render_vars`] does; `label` is the
+    /// path of the map.
+    ///
+    /// # Errors
+    /// As [`Templates::render_text`].
+    pub fn render_values(
+        &self,
+        label: &str,
+        values: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Map<String, Value>, TemplateError> {
+        let rendered = values.iter().map(|(key, value)| {
+            let value = self.render_value(&format!("{label}.{key}"), value, context)?;
+            Ok((key.clone(), value))
+        });
+        rendered.collect()
     }
 
     fn render_value(
