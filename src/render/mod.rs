@@ -10,6 +10,8 @@ mod network_xml;
 mod seed;
 mod settings;
 mod template;
+#[cfg(test)]
+mod templates_tests;
 mod xml;
 
 pub use context::Scope;

@@ -20,8 +20,8 @@ try() {
 # Whether the file $2 has a line whose first word, before $3, is $1.
 names() {
     [ -e "$2" ] || return 1
-    while IFS="$3" read -r name rest; do
-        [ "$name" = "$1" ] && return 0
+    while IFS="$3" read -r entry rest; do
+        [ "$entry" = "$1" ] && return 0
     done <"$2"
     return 1
 }
