@@ -51,7 +51,8 @@ plant_seed() {
 put_back() {
     old=$1/etc/labrig/files
     originals=$1/var/lib/labrig/originals
-    new=/labrig-files
+    new=$originals/files
+    mkdir -p "$originals"
     tar -x -O -f "$seed" etc/labrig/files >$new 2>/dev/null
     while read -r path; do
         [ -e "$old" ] && grep -qxF "$path" "$old" && continue
