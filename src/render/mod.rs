@@ -22,6 +22,6 @@ pub use identity::Identity;
 pub use instance::{InstanceConfig, instance_config};
 pub use network_xml::{network_xml, reservation_xml};
 pub use seed::{Seed, seed};
-pub use settings::{CHECK, System, shell_flag};
+pub use settings::System;
 pub use template::{TemplateFile, Templates};
 pub use xml::{TAG_NAMESPACE, Tag};

@@ -9,7 +9,7 @@ use super::seed::Entry;
 use crate::model::{GuestSettings, ImageRecipe, ImageSource, Limit, LimitRange, User};
 
 /// The script that says which settings a guest did not take.
-pub const CHECK: &str = "/etc/labrig/check";
+const CHECK: &str = "/etc/labrig/check";
 /// The script that carries out what files alone cannot; the first process runs it.
 const APPLY: &str = "/etc/labrig/apply";
 
@@ -29,6 +29,14 @@ impl System {
         match source {
             ImageSource::Build(ImageRecipe::Micro { .. }) => Self::Micro,
             _ => Self::Systemd,
+        }
+    }
+
+    /// Whether it can set a limit.
+    pub const fn takes(self, limit: Limit) -> bool {
+        match self {
+            Self::Systemd => true,
+            Self::Micro => shell_flag(limit).is_some(),
         }
     }
 }
@@ -163,8 +171,8 @@ fn micro_apply(settings: &GuestSettings) -> String {
         let _ = writeln!(text, "echo '{value}' >'/proc/sys/{path}'");
     }
     for (limit, LimitRange { soft, hard }) in &settings.limits {
-        if let Some(flag) = shell_flag(*limit) {
-            let [soft, hard] = [soft, hard].map(|value| in_unit(*value, limit.unit()));
+        if let Some((flag, unit)) = shell_flag(*limit) {
+            let [soft, hard] = [soft, hard].map(|value| in_unit(*value, unit));
             // Down as well as up: neither may pass the other.
             let _ = writeln!(
                 text,
@@ -179,21 +187,24 @@ fn micro_apply(settings: &GuestSettings) -> String {
     format!("{{\n{text}}} 2>/dev/null\n")
 }
 
-/// The letter of busybox' ulimit for a limit; none: it has none.
-pub const fn shell_flag(limit: Limit) -> Option<char> {
-    Some(match limit {
+/// The letter of busybox' ulimit for a limit, and the unit it counts in; none: a micro guest cannot
+/// take it.
+const fn shell_flag(limit: Limit) -> Option<(char, u64)> {
+    let letter = match limit {
         Limit::As => 'v',
-        Limit::Core => 'c',
         Limit::Data => 'd',
+        Limit::Fsize => return Some(('f', 512)),
         Limit::Memlock => 'l',
+        Limit::Msgqueue => 'q',
         Limit::Nofile => 'n',
-        Limit::Nproc => 'p',
-        Limit::Stack => 's',
-        // It counts in blocks of 512 bytes.
-        Limit::Fsize => return None,
+        Limit::Nproc => 'u',
         Limit::Rtprio => 'r',
-        Limit::Msgqueue | Limit::Sigpending => return None,
-    })
+        Limit::Sigpending => 'i',
+        Limit::Stack => 's',
+        // dropbear switches core files off for good.
+        Limit::Core => return None,
+    };
+    Some((letter, limit.unit()))
 }
 
 fn in_unit(value: Option<u64>, unit: u64) -> String {
