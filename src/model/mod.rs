@@ -33,7 +33,7 @@ pub use observed::{
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
-pub use secret::LabSecret;
+pub use secret::{LabSecret, Secrets};
 pub use split::Split;
 pub use topology::{
     Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
