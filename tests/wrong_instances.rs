@@ -162,7 +162,7 @@ const ROWS: &[Row] = &[
     ("    limits: {nofile: 4096}", "    users: [{name: app}]", "no users but root", "topology.yaml:31:5", "with a suite", ""),
     ("    limits: {nofile: 4096}", "    services: [nginx]", "no services", "topology.yaml:31:5", "with a suite", ""),
     ("    limits: {nofile: 4096}", "    packages: [nginx]", "no packages", "topology.yaml:31:5", "with a suite", ""),
-    ("    limits: {nofile: 4096}", "    limits: {core: 1GiB}", "cannot set limit core", "topology.yaml:31:21", "with a suite", ""),
+    ("    limits: {nofile: 4096}", "    limits: {core: 1GiB}", "cannot set limit core", "topology.yaml:31:20", "with a suite", ""),
     ("    image: mine", "    packages: [nginx]\n    image: mine", "images that labrig builds", "topology.yaml:33:5", "into the image", ""),
 ];
 

@@ -144,7 +144,7 @@ impl BringUp<'_> {
     ) -> Result<Plan> {
         let topology = self.topology();
         let paths = self.state.lab(&topology.lab.name);
-        let scope = Scope::new(topology);
+        let scope = Scope::with_secrets(topology, &self.loaded.secrets);
         let files = |domain: &Domain| self.guest_files(&scope, domain);
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
         let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
@@ -163,8 +163,8 @@ impl BringUp<'_> {
     }
 
     fn guest_files(&self, scope: &Scope, domain: &Domain) -> Result<GuestFiles> {
-        render::guest_files(&self.loaded.templates, scope, domain).map_err(|(to, error)| {
-            let what = format!("render {to} for {}", domain.name);
+        render::guest_files(&self.loaded.templates, scope, domain).map_err(|error| {
+            let what = format!("render the files of {}", domain.name);
             Failure::new(Kind::Input, anyhow::Error::new(error).context(what))
         })
     }

@@ -53,8 +53,7 @@ impl<'s> Machines<'s> {
     pub fn add(
         &mut self,
         doc: &Doc,
-        domain: &Domain,
-        group: &'s Name,
+        domain: &'s Domain,
         instances: impl Iterator<Item = (&'s InstanceSpec, Option<InstanceConfig>)>,
         files: &'s [FileSpec],
         templates: &Templates,
@@ -77,6 +76,7 @@ impl<'s> Machines<'s> {
                 doc.push(contradiction(doc, spec, &found, templates));
             }
             let owner = all.owners.len();
+            let group = &domain.group;
             all.owners.push(Owner::Instance { group, spec });
             all.claims.extend(claims(owner, &spec.instance, &settings));
         }
@@ -139,13 +139,19 @@ impl<'s> Claims<'s> {
         let (other_what, other_value) = (self.word(first), taken(first));
         let (this, other) = self.people(second.owner, first.owner);
         let is_port = matches!(second.resource, Resource::Port(..));
+        let subject = match second.origin {
+            Origin::File => format!("file {value}"),
+            _ => format!("{what} {value} of {this}"),
+        };
+        let object = match first.origin {
+            Origin::File => "a file".to_owned(),
+            _ => format!("the {other_what} of {other}"),
+        };
         let message = match (value == other_value, what == other_what) {
             (true, true) => format!("{this} has the same {what} as {other}: {value}"),
-            (true, false) => format!("{what} {value} of {this} is the {other_what} of {other}"),
-            (false, _) if value.len() > other_value.len() => {
-                format!("{what} {value} of {this} is below the {other_what} of {other}")
-            }
-            (false, _) => format!("{what} {value} of {this} is above the {other_what} of {other}"),
+            (true, false) => format!("{subject} is {object}"),
+            (false, _) if value.len() > other_value.len() => format!("{subject} is below {object}"),
+            (false, _) => format!("{subject} is above {object}"),
         };
         let same_place = self.spot(first) == self.spot(second);
         let hint = match (&second.origin, &first.origin) {
@@ -195,15 +201,20 @@ impl<'s> Claims<'s> {
             return Note::error("", message);
         };
         let note = doc.error(&spec.spots.name, message);
-        let note = note.hint(format!("set {} of one of them", keys.join(", ")));
+        let keys = keys.join(", ");
         match spec.spots.name == other.spots.name {
-            true => note,
-            false => note.label(Some(doc.place(&other.spots.name)), "the other one"),
+            true => note.hint(format!(
+                "set {keys} with {{{{ index }}}} or {{{{ name }}}} in it"
+            )),
+            false => note
+                .hint(format!("set {keys} of one of them"))
+                .label(Some(doc.place(&other.spots.name)), "the other one"),
         }
     }
 
     /// How people are told of two owners; domains are named when they are not one.
     fn people(&self, this: usize, other: usize) -> (String, String) {
+        let is_one = this == other;
         let (this, other) = (self.owners[this], self.owners[other]);
         let name = |owner: Owner<'_>, with_domain: bool| match owner {
             Owner::Instance { group, spec } if with_domain => {
@@ -212,6 +223,16 @@ impl<'s> Claims<'s> {
             Owner::Instance { spec, .. } => format!("instance {}", spec.instance.name),
             Owner::File(_) => "a file".to_owned(),
         };
+        if let (Owner::Instance { group, spec: a }, Owner::Instance { spec: b, .. }) = (this, other)
+            && !is_one
+            && a.spots.name == b.spots.name
+        {
+            let name = &a.instance.name;
+            return (
+                format!("instance {name} of one {group}"),
+                "that of another".to_owned(),
+            );
+        }
         let differ = match (this, other) {
             (Owner::Instance { group: a, .. }, Owner::Instance { group: b, .. }) => a != b,
             _ => false,
@@ -374,4 +395,73 @@ pub(super) fn render(
         }
     }
     Some(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files;
+    use super::super::resolve::resolve;
+    use super::super::templates::check_topology;
+    use super::super::topology::TopologySpec;
+    use super::super::{Options, read::Doc};
+    use super::*;
+    use crate::model::Secrets;
+
+    const TOPOLOGY: &str = "\
+version: 1
+name: lab
+images: {micro: {build: {micro: {}}}}
+vswitches: {data: {subnet: 10.10.0.0/24}}
+defaults: {image: micro, split: {cpus: 1, memory: 160MiB}, vnets: [{vswitch: data}]}
+domains:
+  primary:
+    databases: {main: {engine: mariadb}}
+  spare:
+    databases: {main: {engine: postgresql, datadir: /var/lib/mysql/pg}}
+  many:
+    count: 2
+    databases: {ldap: {engine: openldap, datadir: \"/srv/{{ name }}\", socket: \"/tmp/{{ name }}\"}}
+  own:
+    files: [{template: t, to: /srv/many1/x}]
+";
+
+    /// The notes when all domains are of one kind.
+    fn notes(kind: Option<DomainKind>) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("lab.yaml");
+        fs_err::write(&file, TOPOLOGY).unwrap();
+        fs_err::create_dir(directory.path().join("templates")).unwrap();
+        fs_err::write(directory.path().join("templates/t"), "").unwrap();
+        let doc = Doc::new(&file);
+        let options = Options::default();
+        let (_, mut root) = files::read_tree(&doc, &file, 0).unwrap();
+        let spec = TopologySpec::read(&doc, &mut root, &options).unwrap();
+        let mut topology = resolve(&doc, &spec, &options).unwrap();
+        if let Some(kind) = kind {
+            for domain in &mut topology.domains {
+                domain.kind = kind.clone();
+            }
+        }
+        let templates = Templates::beside(&file);
+        check_topology(&doc, &spec, &topology, &Secrets::default(), &templates);
+        let notes = doc.into_notes().sorted().0;
+        let text = |note: Note| {
+            let place = note.place.unwrap();
+            format!("{}:{} {}", place.line, place.column, note.message)
+        };
+        notes.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn domains_that_are_one_machine_share_its_ports_and_paths() {
+        assert_eq!(notes(None), [""; 0]);
+        assert_eq!(
+            notes(Some(DomainKind::Host)),
+            [
+                "10:53 datadir /var/lib/mysql/pg of instance main of spare is below the datadir of instance main of primary",
+                "13:17 instance ldap of one many and that of another share what they have by default: port 389, pidfile /run/slapd/ldap.pid",
+                "15:31 file /srv/many1/x is below the datadir of instance ldap",
+            ]
+        );
+    }
 }

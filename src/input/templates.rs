@@ -1,17 +1,18 @@
 //! Checks that templates render, before anything is created.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use tera::Context;
 
+use super::instances::{self, Machines};
 use super::read::{Doc, Spot, Written};
 use super::suggest;
 use crate::diag::{Note, Place};
-use crate::model::{Domain, Topology};
+use crate::model::{Name, Secrets, Topology};
 use crate::render::{Scope, TemplateError, TemplatePlace, Templates, context::RESERVED};
 
-use super::topology_spec::TopologySpec;
+use super::topology::{DomainSpec, GroupSpec, TopologySpec};
 
 /// Names of template files that are offered as "did you mean".
 const LISTED: usize = 1000;
@@ -58,9 +59,10 @@ impl<'a> Checker<'a> {
         self.take(&text.spot, result)
     }
 
-    fn take(&mut self, spot: &Spot, result: Result<String, TemplateError>) -> Option<String> {
+    /// What was rendered; a failure is noted at `spot`.
+    pub fn take<T>(&mut self, spot: &Spot, result: Result<T, TemplateError>) -> Option<T> {
         match result {
-            Ok(text) => Some(text),
+            Ok(rendered) => Some(rendered),
             Err(TemplateError::Tera { always: false, .. }) if !self.sound => None,
             Err(error) => {
                 if self.seen.insert((spot.path.clone(), error.to_string())) {
@@ -148,7 +150,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Takes advice out of Tera's message about a missing field, which ends in the fields there are.
-fn split_fields(message: &str) -> (&str, Option<String>) {
+pub(super) fn split_fields(message: &str) -> (&str, Option<String>) {
     let Some((message, fields)) = message.split_once(". Available fields: ") else {
         return (message, None);
     };
@@ -215,34 +217,58 @@ fn template_names(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Renders all files of all domains.
+/// Renders all files and configurations of all domains, and checks what the configurations say.
 pub(super) fn check_topology(
     doc: &Doc,
     spec: &TopologySpec,
     topology: &Topology,
+    secrets: &Secrets,
     templates: &Templates,
 ) {
     let mut checker = Checker::new(doc, templates, !doc.has_errors(), Vec::new());
-    if spec.domains.iter().all(|group| group.files.is_empty()) {
+    let renders = |m: &DomainSpec| !(m.files.is_empty() && m.instances.is_empty());
+    let groups = &spec.domains;
+    if !groups.iter().any(|group| group.members.iter().any(renders)) {
         return;
     }
-    let scope = Scope::new(topology);
-    let mut domains: &[Domain] = &topology.domains;
-    for group in &spec.domains {
-        let is_member = |d: &&Domain| d.group == group.name.value;
-        let members = domains.iter().take_while(is_member).count();
-        let (members, rest) = domains.split_at(members);
-        domains = rest;
-        if group.files.is_empty() {
+    let scope = Scope::with_secrets(topology, secrets);
+    let groups: HashMap<&Name, &GroupSpec> = groups.iter().map(|g| (&g.name.value, g)).collect();
+    let mut failed: HashSet<&Spot> = HashSet::new();
+    let mut machines = Machines::default();
+    for domain in &topology.domains {
+        let group = groups.get(&domain.group);
+        let Some(member) = group.and_then(|group| group.member(domain.index)) else {
+            continue;
+        };
+        if !renders(member) {
             continue;
         }
-        let mut failed = vec![false; group.files.len()];
-        for domain in members {
-            let context = scope.context(Some(domain), &[]);
-            for (file, failed) in group.files.iter().zip(&mut failed) {
-                // One note a file is enough: the other domains of the group fail alike.
-                *failed = *failed || checker.file(&file.template, &file.vars, &context).is_none();
+        let context = scope.context(Some(domain), &[]);
+        for file in &member.files {
+            let spot = &file.template.spot;
+            // One note a file is enough: the other domains of the group fail alike.
+            if !failed.contains(spot)
+                && checker.file(&file.template, &file.vars, &context).is_none()
+            {
+                failed.insert(spot);
             }
         }
+        // Several domains may be the lab host: there, a file may meet another domain's instance.
+        if member.instances.is_empty() && domain.guest().is_some() {
+            continue;
+        }
+        let configs = member.instances.iter().map(|instance| {
+            let spot = &instance.spots.name;
+            let config = match failed.contains(spot) {
+                true => None,
+                false => instances::render(&mut checker, instance, &context),
+            };
+            if config.is_none() {
+                failed.insert(spot);
+            }
+            (instance, config)
+        });
+        machines.add(doc, domain, configs, &member.files, templates);
     }
+    machines.finish(doc);
 }

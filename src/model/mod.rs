@@ -36,7 +36,7 @@ pub use observed::{
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
-pub use secret::LabSecret;
+pub use secret::{LabSecret, Secrets};
 pub use settings::{GuestSettings, Limit, LimitRange, ServiceState, User};
 pub use split::Split;
 pub use topology::{

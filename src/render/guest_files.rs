@@ -1,35 +1,53 @@
 //! All files that are rendered for a domain.
 
 use super::{Scope, TemplateError, Templates, instance_config};
+use crate::databases::config_path;
 use crate::model::Domain;
 
 /// Permission bits of an instance's configuration: its server reads it under a user of its own.
 const CONFIG_MODE: u32 = 0o644;
 
-/// Renders a domain's files and the configurations of its instances: absolute path, permission
-/// bits, content.
+/// Rendered files: absolute path, permission bits, content.
+pub type RenderedFiles = Vec<(String, u32, Vec<u8>)>;
+
+/// A file that does not render.
+#[derive(Debug, thiserror::Error)]
+#[error("render {to}")]
+pub struct FileError {
+    /// Where it was to be in the guest.
+    pub to: String,
+    /// Why.
+    pub source: Box<TemplateError>,
+}
+
+/// Renders a domain's files and the configurations of its instances.
 ///
 /// # Errors
-/// That of the first template that does not render, with the path of its file.
+/// The first file that does not render.
 pub fn guest_files(
     templates: &Templates,
     scope: &Scope,
     domain: &Domain,
-) -> Result<Vec<(String, u32, Vec<u8>)>, (String, TemplateError)> {
+) -> Result<RenderedFiles, FileError> {
     if domain.files.is_empty() && domain.instances.is_empty() {
         return Ok(Vec::new());
     }
     let context = scope.context(Some(domain), &[]);
-    let files = domain.files.iter().map(|file| {
+    let failed = |to: &str, source| FileError {
+        to: to.to_owned(),
+        source: Box::new(source),
+    };
+    let mut files = RenderedFiles::new();
+    for file in &domain.files {
         let text = templates
             .render_with(&file.template, &file.vars, &context)
-            .map_err(|error| (file.to.clone(), error))?;
-        Ok((file.to.clone(), file.mode, text.into_bytes()))
-    });
-    let configs = domain.instances.iter().map(|instance| {
+            .map_err(|error| failed(&file.to, error))?;
+        files.push((file.to.clone(), file.mode, text.into_bytes()));
+    }
+    for instance in &domain.instances {
         let config = instance_config(templates, instance, &context)
-            .map_err(|error| (crate::databases::config_path(instance), error))?;
-        Ok((config.path, CONFIG_MODE, config.text.into_bytes()))
-    });
-    files.chain(configs).collect()
+            .map_err(|error| failed(&config_path(instance), error))?;
+        files.push((config.path, CONFIG_MODE, config.text.into_bytes()));
+    }
+    Ok(files)
 }

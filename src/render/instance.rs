@@ -75,8 +75,7 @@ pub fn instance_config(
     instance: &Instance,
     context: &Context,
 ) -> Result<InstanceConfig, TemplateError> {
-    let mut context = context.clone();
-    context.insert("vars", &templates.render_vars(&instance.vars, &context)?);
+    let mut context = templates.with_vars(&instance.vars, context)?;
     let settings = templates.render_values("settings", &instance.settings, &context)?;
     let server = server(instance.engine);
     let lines = settings.iter().flat_map(|(name, value)| {
@@ -97,7 +96,7 @@ pub fn instance_config(
     };
     context.insert("instance", &view);
     let text = match &instance.template {
-        Some(template) => templates.render_with(template, &instance.vars, &context)?,
+        Some(template) => templates.render(template, &context)?,
         None => {
             let label = format!("labrig's template for {}", instance.engine);
             templates.render_text(&label, server.template(), &context)?

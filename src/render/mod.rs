@@ -17,7 +17,7 @@ mod xml;
 pub use context::Scope;
 pub use domain_xml::{DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
-pub use guest_files::guest_files;
+pub use guest_files::{FileError, RenderedFiles, guest_files};
 pub use identity::Identity;
 pub use instance::{InstanceConfig, instance_config};
 pub use network_xml::{network_xml, reservation_xml};

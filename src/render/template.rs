@@ -96,7 +96,8 @@ impl Templates {
             .map_err(|e| TemplateError::of(&e, name))
     }
 
-    /// Renders a template file with `vars`, whose texts are rendered first.
+    /// Renders a template file with `vars`, whose texts are rendered first, laid over those of
+    /// `context`.
     ///
     /// # Errors
     /// As [`Templates::render`].
@@ -106,9 +107,30 @@ impl Templates {
         vars: &Map<String, Value>,
         context: &Context,
     ) -> Result<String, TemplateError> {
+        self.render(name, &self.with_vars(vars, context)?)
+    }
+
+    /// A context with `vars`, whose texts are rendered first, laid over those of `context`.
+    ///
+    /// # Errors
+    /// As [`Templates::render_vars`].
+    pub fn with_vars(
+        &self,
+        vars: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Context, TemplateError> {
         let mut context = context.clone();
-        context.insert("vars", &self.render_vars(vars, &context)?);
-        self.render(name, &context)
+        if vars.is_empty() {
+            return Ok(context);
+        }
+        let inherited = context.get("vars").map(serde_json::to_value);
+        let mut all = match inherited {
+            Some(Ok(Value::Object(all))) => all,
+            _ => Map::new(),
+        };
+        all.extend(self.render_vars(vars, &context)?);
+        context.insert("vars", &all);
+        Ok(context)
     }
 
     /// Renders the texts in `vars`, at any depth; other values stay as they are.

@@ -59,6 +59,8 @@ fn instance(engine: DatabaseEngine, text: &str, settings: Value) -> Instance {
 fn topology(domains: Vec<Domain>) -> Topology {
     Topology {
         lab: Lab { name: name("lab") },
+        vars: serde_json::Map::new(),
+        secrets: BTreeMap::new(),
         images: BTreeMap::new(),
         vswitches: BTreeMap::new(),
         domains,

@@ -15,7 +15,8 @@ const SETTINGS: &str = "    \
 fn settings_hold_and_go_and_what_the_kernel_refuses_is_named() {
     let lab = Lab::new("solo", &format!("{SOLO}{SETTINGS}"));
     lab.up().exits(0);
-    let sysctls = "cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_rmem /proc/sys/vm/swappiness";
+    let sysctls =
+        "cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_rmem /proc/sys/vm/swappiness";
     assert_eq!(lab.exec("a", sysctls), "1000\n4096\t87380\t6291456\n1");
     let limits = "ulimit -Sn; ulimit -Hn; ulimit -l; ulimit -u";
     assert_eq!(lab.exec("a", limits), "2000\n3000\n8192\n500");
@@ -25,8 +26,14 @@ fn settings_hold_and_go_and_what_the_kernel_refuses_is_named() {
 
     // A value the kernel does not take, and a parameter it does not have.
     for (wrong, said) in [
-        ("{vm.swappiness: 1000}", "sysctl vm.swappiness is 60, not 1000"),
-        ("{net.core.nope: 1}", "the kernel has no sysctl net.core.nope"),
+        (
+            "{vm.swappiness: 1000}",
+            "sysctl vm.swappiness is 60, not 1000",
+        ),
+        (
+            "{net.core.nope: 1}",
+            "the kernel has no sysctl net.core.nope",
+        ),
     ] {
         lab.write("topology.yaml", format!("{SOLO}    sysctl: {wrong}\n"));
         lab.up().exits(4).says("give a its settings").says(said);
@@ -37,7 +44,10 @@ fn settings_hold_and_go_and_what_the_kernel_refuses_is_named() {
     // Nothing is left of them.
     lab.write("topology.yaml", SOLO);
     lab.up().exits(0);
-    assert_eq!(lab.exec("a", "cat /proc/sys/vm/swappiness; ulimit -Sn"), "60\n1024");
+    assert_eq!(
+        lab.exec("a", "cat /proc/sys/vm/swappiness; ulimit -Sn"),
+        "60\n1024"
+    );
     lab.exec("a", "test ! -e /etc/labrig/check");
     lab.down().exits(0);
 }

@@ -23,47 +23,55 @@ const NEEDED: [&str; 5] = [
     "systemd-networkd.socket",
 ];
 
+/// The key `sysctl`.
+pub(super) const SYSCTL: Key = Key::new(
+    "sysctl",
+    Form::Keyed(&Form::Scalar),
+    "{net.core.somaxconn: 1024}",
+    "Kernel parameters.",
+);
+/// The key `limits`.
+pub(super) const LIMITS: Key = Key::new(
+    "limits",
+    Form::Map(&LIMIT),
+    "{nofile: 32768}",
+    "Resource limits of every session and service.",
+);
+/// The key `packages`.
+pub(super) const PACKAGES: Key = Key::new(
+    "packages",
+    Form::List(&Form::Text),
+    "[sysbench]",
+    "Debian packages beside those of its image, which labrig builds.",
+);
+/// The key `services`.
+pub(super) const SERVICES: Key = Key::new(
+    "services",
+    Form::Either(&[
+        Form::Keyed(&Form::Words(words::<ServiceState>)),
+        Form::List(&Form::Text),
+    ]),
+    "{cron: disabled}",
+    "systemd units and what they are at boot; a list enables them.",
+);
+/// The key `users`.
+pub(super) const USERS: Key = Key::new(
+    "users",
+    Form::List(&Form::Map(&USER)),
+    "[{name: app}]",
+    "Users beside those of its image.",
+);
+/// The key `ssh_keys`.
+pub(super) const SSH_KEYS: Key = Key::new(
+    "ssh_keys",
+    Form::List(&Form::Text),
+    "[ssh-ed25519 AAAA…]",
+    "Public keys that root may log in with beside labrig's.",
+);
+
 /// The keys of a domain that set up its operating system.
-pub(super) const SETTINGS: [Key; 6] = [
-    Key::new(
-        "sysctl",
-        Form::Keyed(&Form::Scalar),
-        "{net.core.somaxconn: 1024}",
-        "Kernel parameters.",
-    ),
-    Key::new(
-        "limits",
-        Form::Map(&LIMITS),
-        "{nofile: 32768}",
-        "Resource limits of every session and service.",
-    ),
-    Key::new(
-        "packages",
-        Form::List(&Form::Text),
-        "[sysbench]",
-        "Debian packages beside those of its image, which labrig builds.",
-    ),
-    Key::new(
-        "services",
-        Form::Either(&[
-            Form::Keyed(&Form::Words(words::<ServiceState>)),
-            Form::List(&Form::Text),
-        ]),
-        "{cron: disabled}",
-        "systemd units and what they are at boot; a list enables them.",
-    ),
-    Key::new(
-        "users",
-        Form::List(&Form::Map(&USER)),
-        "[{name: app}]",
-        "Users beside those of its image.",
-    ),
-    Key::new(
-        "ssh_keys",
-        Form::List(&Form::Text),
-        "[ssh-ed25519 AAAA…]",
-        "Public keys that root may log in with beside labrig's.",
-    ),
+const WORDS: [&str; 6] = [
+    "sysctl", "limits", "packages", "services", "users", "ssh_keys",
 ];
 
 const COUNT: Form = Form::Either(&[
@@ -88,7 +96,7 @@ const RANGE: Shape = Shape::new(
     ],
 );
 
-const LIMITS: Shape = Shape::new(
+const LIMIT: Shape = Shape::new(
     "Resource limits, see getrlimit(2): one value for soft and hard, or {soft, hard}.",
     &[
         Key::new("as", SIZE, "4GiB", "Address space."),
@@ -161,9 +169,9 @@ pub(super) fn settings(
     package: fn(&At<'_>) -> Option<String>,
 ) -> SettingsSpec {
     let mut spec = SettingsSpec::default();
-    for key in &SETTINGS {
-        if let Some(at) = fields.get(key.name) {
-            spec.spots.insert(key.name.to_owned(), at.spot());
+    for word in WORDS {
+        if let Some(at) = fields.get(word) {
+            spec.spots.insert(word.to_owned(), at.spot());
         }
     }
     let list = |key: &str, example: &str| {
@@ -251,7 +259,7 @@ fn sysctl(at: &At<'_>) -> BTreeMap<String, String> {
 }
 
 fn limits(at: &At<'_>, spec: &mut SettingsSpec) {
-    let Some(fields) = at.fields(&LIMITS) else {
+    let Some(fields) = at.fields(&LIMIT) else {
         return;
     };
     for (word, limit) in Limit::ALL {
@@ -300,18 +308,14 @@ fn has_room_for(files: Option<u64>, settings: &GuestSettings) -> bool {
     reason = "the outer one: whether it was understood"
 )]
 fn limit_value(at: &At<'_>, limit: Limit) -> Option<Option<u64>> {
-    if !at.is_number()
-        && at
-            .text("unlimited")
-            .is_some_and(|text| text.value == "unlimited")
-    {
+    if at.is_text("unlimited") {
         return Some(None);
     }
     if !limit.is_size() {
         return at.integer(0, i32::MAX as u64).map(Some);
     }
     let size: Written<Bytes> = at.parse("64MiB")?;
-    if size.value.0 % limit.unit() != 0 {
+    if !size.value.0.is_multiple_of(limit.unit()) {
         at.error(
             format!("{} is no whole number of KiB", size.value),
             "as in 64MiB",
