@@ -127,6 +127,8 @@ const ROWS: &[Row] = &[
     ("back_log: 50", "extra_port: 3306", "extra_port 3306 of instance second is the port of instance main", "topology.yaml:17:97", "another port", "topology.yaml:14:7"),
     ("to: /etc/a", "to: /data/5.0/my.cnf", "is below the datadir of instance main", "topology.yaml:19:36", "elsewhere", "topology.yaml:14:65"),
     ("to: /etc/a", "to: /var/lib/ldap/DB_CONFIG", "is below the datadir of instance directory", "topology.yaml:19:36", "elsewhere", "topology.yaml:18:7"),
+    ("to: /etc/a", "to: /etc/sysctl.d/zz-labrig.conf", "labrig writes itself", "topology.yaml:19:36", "whole path", ""),
+    ("to: /etc/a", "to: /etc/labrig/instances/main.cnf", "labrig writes itself", "topology.yaml:19:36", "whole path", ""),
     // Options that say something else than the keys.
     ("back_log: 50", "socket: /tmp/mysql", "socket is /tmp/mysql under [mariadbd], but the socket of instance second is /tmp/mysql.sock2", "topology.yaml:17:93", "as socket of the instance", "topology.yaml:16:47"),
     ("back_log: 50", "port: 3308", "port is 3308", "topology.yaml:17:91", "as port of the instance", "topology.yaml:16:33"),

@@ -86,22 +86,16 @@ fn check(doc: &Doc, spec: &SettingsSpec, kind: &DomainKind, image: Option<&Image
 
 /// The image with packages more; none when it takes none.
 fn with_packages(name: &Name, image: &Image, more: &[String]) -> Option<(Name, Image)> {
-    let ImageSource::Build(ImageRecipe::Debian {
-        suite,
-        packages,
-        size,
-    }) = &image.source
-    else {
+    let ImageSource::Build(recipe) = &image.source else {
         return None;
     };
-    let mut packages: Vec<_> = packages.iter().chain(more).cloned().collect();
+    let mut recipe = recipe.clone();
+    let ImageRecipe::Debian { packages, .. } = &mut recipe else {
+        return None;
+    };
+    packages.extend_from_slice(more);
     packages.sort_unstable();
     packages.dedup();
-    let recipe = ImageRecipe::Debian {
-        suite: suite.clone(),
-        packages,
-        size: *size,
-    };
     let key = recipe.key();
     let image = Image {
         source: ImageSource::Build(recipe),
