@@ -1,5 +1,7 @@
 //! Texts made from data: libvirt XML, the guest's seed, strict templates and what they see.
 
+#[cfg(test)]
+mod apply_tests;
 pub mod context;
 mod domain_xml;
 mod error;

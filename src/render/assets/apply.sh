@@ -3,9 +3,10 @@
 # say. Runs as root of the guest's disk before systemd starts, so that all of it counts from the
 # first service on; once for each seed. What it changed it remembers in /var/lib/labrig, to undo
 # it when a later seed does not say it any more. check.sh tells what did not work.
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_OFFLINE=1
-wanted=/etc/labrig
-state=/var/lib/labrig
+# $1 stands before these two directories in tests.
+export SYSTEMD_OFFLINE=1
+wanted=${1:-}/etc/labrig
+state=${1:-}/var/lib/labrig
 cmp -s $wanted/seed-id $state/applied && exit 0
 mkdir -p $state
 : >$state/problems
