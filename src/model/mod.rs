@@ -6,20 +6,24 @@
 mod digest;
 mod event;
 mod host;
+mod impairment;
 mod lab_paths;
 mod mac;
 mod metric;
 mod name;
 mod observed;
 mod playbook;
+mod rate;
 mod secret;
 mod topology;
 mod trial;
 mod units;
+mod vswitch;
 
 pub use digest::{Digest, Digester, ParseDigestError};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
+pub use impairment::{Impairment, PortImpairment};
 pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
@@ -30,10 +34,11 @@ pub use observed::{
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
+pub use rate::{BitRate, Percent};
 pub use secret::LabSecret;
 pub use topology::{
-    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet,
-    Vswitch, VswitchMode,
+    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology,
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
+pub use vswitch::{Addressing, Vnet, VnetModel, Vswitch, VswitchMode};
