@@ -55,7 +55,7 @@ fn addresses(topology: &Topology) -> BTreeMap<(String, String), Ipv4Addr> {
         .iter()
         .flat_map(|d| d.vnets.iter().map(move |v| (d, v)));
     ports
-        .map(|(d, v)| ((v.vswitch.to_string(), d.name.to_string()), v.ip))
+        .filter_map(|(d, v)| Some(((v.vswitch.to_string(), d.name.to_string()), v.ip?)))
         .collect()
 }
 
@@ -72,17 +72,19 @@ proptest! {
         prop_assert_eq!(resolved.domains.len(), count as usize);
         let distinct = |values: Vec<String>| values.iter().collect::<HashSet<_>>().len() == values.len();
         let domains = &resolved.domains;
+        let guests = || domains.iter().filter_map(|d| d.guest());
         prop_assert!(distinct(domains.iter().map(|d| d.name.to_string()).collect()));
-        prop_assert!(distinct(domains.iter().map(|d| d.libvirt_name.clone()).collect()));
-        prop_assert!(distinct(domains.iter().map(|d| d.uuid.to_string()).collect()));
+        prop_assert!(distinct(guests().map(|g| g.libvirt_name.clone()).collect()));
+        prop_assert!(distinct(guests().map(|g| g.uuid.to_string()).collect()));
         let vnets: Vec<_> = domains.iter().flat_map(|d| &d.vnets).collect();
         prop_assert!(distinct(vnets.iter().map(|v| v.mac.to_string()).collect()));
-        prop_assert!(distinct(vnets.iter().map(|v| v.ip.to_string()).collect()));
+        prop_assert!(distinct(vnets.iter().filter_map(|v| v.ip).map(|ip| ip.to_string()).collect()));
         for vnet in vnets {
             let vswitch = &resolved.vswitches[&vnet.vswitch];
-            prop_assert!(vswitch.subnet.contains(&vnet.ip));
-            let set_aside = [vswitch.gateway, vswitch.subnet.network(), vswitch.subnet.broadcast()];
-            prop_assert!(!set_aside.contains(&vnet.ip));
+            let (subnet, ip) = (vswitch.subnet.unwrap(), vnet.ip.unwrap());
+            prop_assert!(subnet.contains(&ip));
+            let set_aside = [vswitch.gateway.unwrap(), subnet.network(), subnet.broadcast()];
+            prop_assert!(!set_aside.contains(&ip));
         }
     }
 

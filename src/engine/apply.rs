@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::{Bus, Cancel, images, ready};
+use super::{Bus, Cancel, hosts, images, ready};
 use crate::model::{Event, Name};
 use crate::plan::{Action, ActionKind, Plan};
 use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, chain};
@@ -217,6 +217,7 @@ impl Applier {
                 name,
                 address,
                 timeout,
+                hosts,
             } => {
                 let Some(domain) = &action.domain else {
                     return Ok(());
@@ -231,8 +232,24 @@ impl Applier {
                 wait.until_ready(domain, name, *address)?;
                 // Nobody may be waiting any more, and the domain's life another one.
                 halt.check()?;
-                hypervisor.mark_ready(name)
+                if let Some(hosts) = hosts {
+                    hosts::tell(self.remote.as_ref(), domain, *address, hosts)?;
+                }
+                hypervisor.mark_ready(name, hosts.as_ref().map(|hosts| hosts.digest()))
             }
+            K::TellHosts {
+                name,
+                address,
+                hosts,
+            } => {
+                if let Some(domain) = &action.domain {
+                    hosts::tell(self.remote.as_ref(), domain, *address, hosts)?;
+                }
+                hypervisor.mark_ready(name, Some(hosts.digest()))
+            }
+            K::Impair {
+                device, impairment, ..
+            } => hypervisor.impair(device, impairment),
         }
     }
 }

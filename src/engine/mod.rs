@@ -9,6 +9,7 @@ mod cancel;
 mod error;
 mod experiment;
 mod guest;
+mod hosts;
 mod images;
 mod ready;
 mod steps;

@@ -14,7 +14,10 @@ use super::topology_spec::{
     COUNT_MAX, DiskSpec, DomainSpec, ImageSourceSpec, TopologySpec, VnetSpec, VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{Bytes, Disk, Domain, GuestFile, Lab, Name, Topology, Vnet, Vswitch};
+use crate::model::{
+    Addressing, Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Impairment, Lab, Name, Split,
+    Topology, Vnet, VnetModel, Vswitch,
+};
 use crate::render::{TemplateError, Templates};
 
 /// What one domain is made of before addresses are known.
@@ -74,12 +77,9 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .iter()
         .map(|seat| {
             let vnets = seat.ports.iter().zip(assigned.by_ref());
-            Domain {
+            let guest = Guest {
                 libvirt_name: names::libvirt_name(&lab, &seat.name),
                 uuid: names::uuid(&lab, names::Kind::Domain, &seat.name),
-                name: seat.name.clone(),
-                group: seat.spec.name.value.clone(),
-                index: seat.index,
                 // Its absence is noted, so the stand-in goes no further than this draft.
                 image: seat
                     .spec
@@ -88,14 +88,29 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .unwrap_or(&seat.spec.name)
                     .value
                     .clone(),
-                vcpus: seat.spec.vcpus,
-                memory: seat.spec.memory,
                 disks: group_disks[seat.spec.name.value.as_str()].clone(),
+            };
+            Domain {
+                name: seat.name.clone(),
+                group: seat.spec.name.value.clone(),
+                index: seat.index,
+                kind: DomainKind::Vm(Box::new(guest)),
+                split: Some(Split {
+                    vcpus: seat.spec.vcpus,
+                    memory: seat.spec.memory,
+                }),
                 vnets: vnets
-                    .map(|((_, vswitch), (mac, ip))| Vnet {
+                    .enumerate()
+                    .map(|(i, ((_, vswitch), (mac, ip)))| Vnet {
                         vswitch: vswitch.name.value.clone(),
                         mac,
-                        ip,
+                        ip: Some(ip),
+                        ip6: None,
+                        model: VnetModel::Virtio,
+                        queues: 1,
+                        device: names::port(&lab, &seat.name, i),
+                        inbound: Impairment::default(),
+                        outbound: Impairment::default(),
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
@@ -140,10 +155,15 @@ fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
     let name = &spec.name.value;
     let vswitch = Vswitch {
         mode: spec.mode,
-        subnet,
-        gateway: addresses::gateway(subnet),
+        device: names::bridge(lab, name),
+        vlan: None,
+        subnet: Some(subnet),
+        subnet6: None,
+        gateway: Some(addresses::gateway(subnet)),
+        gateway6: None,
+        addressing: Addressing::Static,
         mtu: spec.mtu,
-        bridge: names::bridge(lab, name),
+        impairment: Impairment::default(),
         network: names::libvirt_name(lab, name),
         uuid: names::uuid(lab, names::Kind::Network, name),
     };

@@ -4,6 +4,7 @@
 //! by the time a value of this module exists.
 
 mod digest;
+mod domain;
 mod event;
 mod host;
 mod impairment;
@@ -11,16 +12,19 @@ mod lab_paths;
 mod mac;
 mod metric;
 mod name;
+mod network_facts;
 mod observed;
 mod playbook;
 mod rate;
 mod secret;
+mod split;
 mod topology;
 mod trial;
 mod units;
 mod vswitch;
 
 pub use digest::{Digest, Digester, ParseDigestError};
+pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
 pub use impairment::{Impairment, PortImpairment};
@@ -28,6 +32,7 @@ pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
+pub use network_facts::{DeviceKind, NetworkDevice, NetworkFacts};
 pub use observed::{
     DomainStats, DomainUses, Observed, ObservedDomain, ObservedNetwork, Reservation,
 };
@@ -36,9 +41,8 @@ pub use playbook::{
 };
 pub use rate::{BitRate, Percent};
 pub use secret::LabSecret;
-pub use topology::{
-    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology,
-};
+pub use split::Split;
+pub use topology::{Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
 pub use vswitch::{Addressing, Vnet, VnetModel, Vswitch, VswitchMode};

@@ -1,13 +1,11 @@
 //! A lab with everything decided: defaults filled, counts expanded, names bound, addresses fixed.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::{Bytes, Digest, Digester, Name, Seconds, Vnet, Vswitch};
+use super::{Bytes, Digest, Digester, Domain, Name, Vswitch};
 
 /// What a lab is. Serialised, it is what locks and archives hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,35 +84,6 @@ pub enum ImageRecipe {
     },
 }
 
-/// A machine of the lab.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Domain {
-    /// Its name: host name in the guest, and what a person types.
-    pub name: Name,
-    /// The key in the file; `dom` for `dom1` … `dom4`.
-    pub group: Name,
-    /// Position in its group, from 1.
-    pub index: u32,
-    /// Name of the libvirt domain.
-    pub libvirt_name: String,
-    /// UUID of the libvirt domain.
-    pub uuid: Uuid,
-    /// Key into [`Topology::images`].
-    pub image: Name,
-    /// Virtual CPUs.
-    pub vcpus: u32,
-    /// Memory.
-    pub memory: Bytes,
-    /// Disks beyond the seed, in order; the first is the root overlay when the image has a disk.
-    pub disks: Vec<Disk>,
-    /// Ports, in order.
-    pub vnets: Vec<Vnet>,
-    /// Files rendered into the guest before it starts.
-    pub files: Vec<GuestFile>,
-    /// Longest time for each step on the way from started to ready.
-    pub boot_timeout: Seconds,
-}
-
 /// A disk that belongs to one domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
@@ -141,13 +110,6 @@ impl Topology {
     /// Finds a domain by name.
     pub fn domain(&self, name: &str) -> Option<&Domain> {
         self.domains.iter().find(|d| d.name.as_str() == name)
-    }
-}
-
-impl Domain {
-    /// The address labrig reaches it at: that of its first vnet with an IPv4 address.
-    pub fn address(&self) -> Option<Ipv4Addr> {
-        self.vnets.iter().find_map(|v| v.ip)
     }
 }
 

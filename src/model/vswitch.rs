@@ -164,6 +164,9 @@ impl Vswitch {
 }
 
 impl Vnet {
+    /// How the names of all vnets' devices begin.
+    pub const DEVICE_PREFIX: &str = "lp";
+
     /// What its frames meet, the vswitch's settings included.
     pub fn impairments(&self, vswitch: &Vswitch) -> PortImpairment {
         PortImpairment {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::interface_xml::interface_xml;
 use super::xml::{Xml, empty, tagged, text};
-use crate::model::{Acceleration, Digest, Domain, Topology};
+use crate::model::{Acceleration, Digest, Domain, Guest, Split, Topology};
 
 /// Files a domain is put together from; all paths as the hypervisor's host sees them.
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ pub struct DomainParts<'a> {
 /// The definition of a domain with its digest.
 pub fn domain_xml(
     topology: &Topology,
-    domain: &Domain,
+    (domain, guest, split): (&Domain, &Guest, &Split),
     parts: &DomainParts<'_>,
     acceleration: Acceleration,
 ) -> (String, Digest) {
@@ -37,15 +38,15 @@ pub fn domain_xml(
         xml.create_element("domain")
             .with_attribute(("type", kind))
             .write_inner_content(|xml| {
-                text(xml, "name", &domain.libvirt_name)?;
-                text(xml, "uuid", domain.uuid.to_string())?;
+                text(xml, "name", &guest.libvirt_name)?;
+                text(xml, "uuid", guest.uuid.to_string())?;
                 tag.map_or(Ok(()), |tag| tag.write(xml))?;
                 xml.create_element("memory")
                     .with_attribute(("unit", "KiB"))
                     .write_text_content(quick_xml::events::BytesText::new(
-                        &domain.memory.kib_rounded_up().to_string(),
+                        &split.memory.kib_rounded_up().to_string(),
                     ))?;
-                text(xml, "vcpu", domain.vcpus.to_string())?;
+                text(xml, "vcpu", split.vcpus.to_string())?;
                 boot(xml, parts, acceleration)?;
                 xml.create_element("features")
                     .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
@@ -119,13 +120,7 @@ fn devices(
         let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) else {
             continue;
         };
-        xml.create_element("interface")
-            .with_attribute(("type", "network"))
-            .write_inner_content(|xml| {
-                empty(xml, "mac", &[("address", &vnet.mac.to_string())])?;
-                empty(xml, "source", &[("network", &vswitch.network)])?;
-                empty(xml, "model", &[("type", "virtio")])
-            })?;
+        interface_xml(xml, vnet, vswitch)?;
     }
     xml.create_element("serial")
         .with_attribute(("type", "file"))

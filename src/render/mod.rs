@@ -3,7 +3,10 @@
 pub mod context;
 mod domain_xml;
 mod error;
+mod guest_network;
+mod hosts;
 mod identity;
+mod interface_xml;
 mod network_xml;
 mod seed;
 mod template;
@@ -12,6 +15,7 @@ mod xml;
 pub use context::Scope;
 pub use domain_xml::{DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
+pub use hosts::Hosts;
 pub use identity::Identity;
 pub use network_xml::{network_xml, reservation_xml};
 pub use seed::{Seed, seed};

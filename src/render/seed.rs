@@ -1,11 +1,12 @@
 //! The seed disk: a tar that a guest unpacks over its root before its network starts.
 
-use std::fmt::Write as _;
-
 use tar::{Builder, Header};
 
-use super::Identity;
-use crate::model::{Digest, Digester, Domain, LabSecret, Topology, VswitchMode};
+use std::sync::Arc;
+
+use super::guest_network::{networkd_units, vnets};
+use super::{Hosts, Identity};
+use crate::model::{Digest, Digester, Domain, LabSecret, Name, Topology};
 
 /// Seed disks are padded to this many bytes: virtio-blk counts in sectors, tar in records.
 const ALIGNMENT: usize = 1 << 20;
@@ -14,7 +15,9 @@ const ALIGNMENT: usize = 1 << 20;
 /// only when they are written; a plan of a thousand domains holds no thousand disks.
 #[derive(Debug, Clone)]
 pub struct Seed {
+    domain: Name,
     entries: Vec<Entry>,
+    hosts: Option<Arc<Hosts>>,
     digest: Digest,
 }
 
@@ -28,10 +31,13 @@ struct Entry {
 /// Makes the seed of a domain. `client` may log in: [`Identity::client`], the same for all domains
 /// of a lab. `files` are the domain's rendered files: absolute path, mode, content.
 ///
-/// Nothing in it depends on other domains, so that a new one leaves the others as they are.
+/// Other domains are in it with their names and addresses alone, and these are no part of its digest,
+/// so that a new domain leaves the others as they are: [`Hosts`] are brought up to date while a guest
+/// runs.
 pub fn seed(
     topology: &Topology,
     domain: &Domain,
+    hosts: &Arc<Hosts>,
     secret: &LabSecret,
     client: &Identity,
     files: Vec<(String, u32, Vec<u8>)>,
@@ -46,11 +52,6 @@ pub fn seed(
         });
     };
     add("/etc/hostname", 0o644, format!("{}\n", domain.name));
-    add(
-        "/etc/hosts",
-        0o644,
-        format!("127.0.0.1 localhost\n127.0.1.1 {}\n", domain.name),
-    );
     add(
         "/etc/ssh/ssh_host_ed25519_key",
         0o600,
@@ -88,13 +89,25 @@ pub fn seed(
                 .field(&e.content)
         })
         .finish();
-    Seed { entries, digest }
+    // Who writes the file himself has the last word.
+    let is_written = entries.iter().any(|entry| entry.path == Hosts::PATH);
+    Seed {
+        domain: domain.name.clone(),
+        entries,
+        hosts: (!is_written).then(|| Arc::clone(hosts)),
+        digest,
+    }
 }
 
 impl Seed {
-    /// Digest of all that is in it.
+    /// Digest of all that is in it but the hosts.
     pub const fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Whether the names of all domains are in it.
+    pub const fn has_hosts(&self) -> bool {
+        self.hosts.is_some()
     }
 
     /// The bytes of the disk: a tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds
@@ -105,8 +118,13 @@ impl Seed {
             mode: 0o644,
             content: format!("{}\n", self.digest).into(),
         };
+        let hosts = self.hosts.as_ref().map(|hosts| Entry {
+            path: Hosts::PATH.to_owned(),
+            mode: 0o644,
+            content: hosts.of(&self.domain).into(),
+        });
         let mut tar = Builder::new(Vec::new());
-        for entry in self.entries.iter().chain([&id]) {
+        for entry in hosts.iter().chain(&self.entries).chain([&id]) {
             let mut header = Header::new_gnu();
             header.set_mode(entry.mode);
             header.set_uid(0);
@@ -124,43 +142,4 @@ impl Seed {
         content.resize(content.len().next_multiple_of(ALIGNMENT), 0);
         content
     }
-}
-
-/// One line a vnet: `MAC ADDRESS/PREFIX GATEWAY MTU`, the gateway `-` on an isolated vswitch.
-fn vnets(topology: &Topology, domain: &Domain) -> String {
-    let mut text = String::new();
-    for vnet in &domain.vnets {
-        if let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) {
-            let gateway = match vswitch.mode {
-                VswitchMode::Nat => vswitch.gateway.to_string(),
-                VswitchMode::Isolated => "-".to_owned(),
-            };
-            let prefix = vswitch.subnet.prefix_len();
-            let _ = writeln!(
-                text,
-                "{} {}/{prefix} {gateway} {}",
-                vnet.mac, vnet.ip, vswitch.mtu
-            );
-        }
-    }
-    text
-}
-
-/// The same for systemd-networkd.
-fn networkd_units(topology: &Topology, domain: &Domain) -> Vec<String> {
-    let unit = |vnet: &crate::model::Vnet| {
-        let vswitch = topology.vswitches.get(&vnet.vswitch)?;
-        let mut text = format!(
-            "[Match]\nMACAddress={}\n\n[Link]\nMTUBytes={}\n\n[Network]\nAddress={}/{}\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
-            vnet.mac,
-            vswitch.mtu,
-            vnet.ip,
-            vswitch.subnet.prefix_len()
-        );
-        if vswitch.mode == VswitchMode::Nat {
-            let _ = writeln!(text, "Gateway={}\nDNS={}", vswitch.gateway, vswitch.gateway);
-        }
-        Some(text)
-    };
-    domain.vnets.iter().filter_map(unit).collect()
 }
