@@ -117,6 +117,15 @@ impl PortImpairment {
         self.inbound.is_none() && self.outbound.is_none()
     }
 
+    /// The same with the directions changed.
+    #[must_use]
+    pub const fn swapped(self) -> Self {
+        Self {
+            inbound: self.outbound,
+            outbound: self.inbound,
+        }
+    }
+
     /// Whether a kernel that shows `seen` does this.
     pub fn is_like(&self, seen: &Self) -> bool {
         self.inbound.is_like(&seen.inbound) && self.outbound.is_like(&seen.outbound)

@@ -123,14 +123,14 @@ fn stranger(name: &str) -> String {
 }
 
 /// A libvirtd that serves `qemu:///system` to whoever runs in its namespaces.
-struct SharedHost {
+pub(super) struct SharedHost {
     directory: tempfile::TempDir,
     holder: Child,
     init: String,
 }
 
 impl SharedHost {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let directory = tempfile::Builder::new()
             .prefix("labrig-host-")
             .tempdir_in("/tmp")
@@ -163,7 +163,7 @@ impl SharedHost {
     }
 
     /// Words of a program that runs another one in the host's namespaces, in the directory.
-    fn prefix(&self, directory: &Path) -> Vec<String> {
+    pub(super) fn prefix(&self, directory: &Path) -> Vec<String> {
         let mut words = vec!["nsenter", "--target", &self.init, "--net", "--mount"];
         if !Uid::effective().is_root() {
             words.extend(["--user", "--preserve-credentials"]);
@@ -189,6 +189,15 @@ impl SharedHost {
         } else {
             Err(ended)
         }
+    }
+
+    /// Runs a shell script in the host's namespaces, where it must succeed.
+    #[track_caller]
+    pub(super) fn sh(&self, script: &str) {
+        let prefix = self.prefix(self.directory.path());
+        let mut command = Command::new(&prefix[0]);
+        command.args(&prefix[1..]).args(["sh", "-e", "-c", script]);
+        Running::start(command).end().exits(0);
     }
 
     #[track_caller]

@@ -85,14 +85,14 @@ fn queueing(device: &str, impairment: &Impairment, mtu: u64) -> Vec<Command> {
     let mut handle = "1:";
     if impairment.needs_netem() {
         let mut netem = Command::tc([
-            "qdisc", "add", "dev", device, "root", "handle", "1:", "netem",
+            "qdisc", "replace", "dev", device, "root", "handle", "1:", "netem",
         ]);
         netem.arguments.extend(netem_arguments(impairment));
         commands.push(netem);
         (parent, handle) = (vec!["parent", "1:1"], "10:");
     }
     if let Some(rate) = impairment.bandwidth {
-        let mut tbf = Command::tc(["qdisc", "add", "dev", device]);
+        let mut tbf = Command::tc(["qdisc", "replace", "dev", device]);
         let more = parent.into_iter().chain(["handle", handle, "tbf"]);
         tbf.arguments.extend(more.map(ToOwned::to_owned));
         let burst = (rate.0 / 8 / BURSTS_PER_SECOND).max(2 * (mtu + FRAME_OVERHEAD));
@@ -165,13 +165,15 @@ mod tests {
         let slow = impairment(Some(1_000_000), None, None);
         assert_eq!(
             text(&inbound("lp0", &slow, 1500)),
-            ["tc qdisc add dev lp0 root handle 1: tbf rate 1000000bit burst 3128b latency 50ms"]
+            [
+                "tc qdisc replace dev lp0 root handle 1: tbf rate 1000000bit burst 3128b latency 50ms"
+            ]
         );
         let fast = impairment(Some(10_000_000_000), None, None);
         assert_eq!(
             text(&inbound("lp0", &fast, 1500)),
             [
-                "tc qdisc add dev lp0 root handle 1: tbf rate 10000000000bit burst 5000000b latency 50ms"
+                "tc qdisc replace dev lp0 root handle 1: tbf rate 10000000000bit burst 5000000b latency 50ms"
             ]
         );
     }
@@ -183,8 +185,8 @@ mod tests {
         assert_eq!(
             text(&inbound("lp0", &all, 1500)),
             [
-                "tc qdisc add dev lp0 root handle 1: netem limit 1513 delay 20000000ns 500000ns loss 0.1%",
-                "tc qdisc add dev lp0 parent 1:1 handle 10: tbf rate 100000000bit burst 50000b latency 50ms",
+                "tc qdisc replace dev lp0 root handle 1: netem limit 1513 delay 20000000ns 500000ns loss 0.1%",
+                "tc qdisc replace dev lp0 parent 1:1 handle 10: tbf rate 100000000bit burst 50000b latency 50ms",
             ]
         );
         let loss = Impairment {
@@ -193,7 +195,7 @@ mod tests {
         };
         assert_eq!(
             text(&inbound("lp0", &loss, 1500)),
-            ["tc qdisc add dev lp0 root handle 1: netem limit 1000 loss 1%"]
+            ["tc qdisc replace dev lp0 root handle 1: netem limit 1000 loss 1%"]
         );
     }
 
@@ -205,7 +207,7 @@ mod tests {
             [
                 "ip link add li0a type ifb",
                 "ip link set dev li0a up",
-                "tc qdisc add dev li0a root handle 1: netem limit 6000 delay 2000000ns",
+                "tc qdisc replace dev li0a root handle 1: netem limit 6000 delay 2000000ns",
                 "tc qdisc add dev lp0a handle ffff: ingress",
                 "tc filter add dev lp0a parent ffff: protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev li0a",
             ]

@@ -3,6 +3,7 @@
 //! Frames to a domain leave the lab host at the vnet's device (a tap), so they wait, and are lost,
 //! in that device's queueing discipline. Frames from a domain come in there, where nothing waits;
 //! they are led to a device that exists for this alone (an ifb), and meet its queueing discipline.
+//! A macvtap is the other way round: it is the domain's end, and frames to the domain come in there.
 
 mod commands;
 mod show;
@@ -77,9 +78,10 @@ impl Traffic {
         if devices.is_empty() {
             return Ok(impairments);
         }
-        let shown = Shown::read(&self.run("tc", &["-j", "qdisc", "show"])?)?;
+        let shown = self.shown()?;
+        let reversed = self.names_of("macvtap")?;
         for device in devices {
-            let impairment = self.seen(&shown, device)?;
+            let impairment = in_order(self.seen(&shown, device)?, reversed.contains(device));
             if !impairment.is_none() {
                 impairments.insert(device.clone(), impairment);
             }
@@ -93,16 +95,21 @@ impl Traffic {
     /// When the kernel refuses, or shows something else afterwards.
     pub fn impair(&self, device: &str, wanted: &PortImpairment) -> Result<(), PortError> {
         let mtu = self.mtu(device)?;
-        let shown = self.shown(device)?;
+        let is_reversed = self.names_of("macvtap")?.contains(device);
+        let wanted = in_order(*wanted, is_reversed);
+        let shown = self.shown()?;
         let mut commands = Vec::new();
-        if shown.has_root(device) {
-            commands.push(Command::tc(["qdisc", "del", "dev", device, "root"]));
+        if shown.has_own_root(device) {
+            // What libvirt gives a vnet.
+            commands.push(Command::tc([
+                "qdisc", "replace", "dev", device, "root", "noqueue",
+            ]));
         }
         if shown.has_ingress(device) {
             commands.push(Command::tc(["qdisc", "del", "dev", device, "ingress"]));
         }
         let waiting = waiting_device(device);
-        if self.waiting_devices()?.contains(&waiting) {
+        if self.names_of("ifb")?.contains(&waiting) {
             commands.push(Command::ip(["link", "del", "dev", &waiting]));
         }
         commands.extend(inbound(device, &wanted.inbound, mtu));
@@ -110,11 +117,11 @@ impl Traffic {
         for command in commands {
             self.run(command.program, &command.arguments)?;
         }
-        let shown = Shown::read(&self.run("tc", &["-j", "qdisc", "show"])?)?;
-        let seen = self.seen(&shown, device)?;
+        let seen = self.seen(&self.shown()?, device)?;
         if wanted.is_like(&seen) {
             return Ok(());
         }
+        let (wanted, seen) = (in_order(wanted, is_reversed), in_order(seen, is_reversed));
         Err(PortError::new(
             ErrorKind::Fatal,
             format!("impair {device}: the kernel does not show what was set"),
@@ -130,7 +137,7 @@ impl Traffic {
         if devices.is_empty() {
             return Ok(());
         }
-        let there = self.waiting_devices()?;
+        let there = self.names_of("ifb")?;
         for device in devices {
             let waiting = waiting_device(device);
             if there.contains(&waiting) {
@@ -153,9 +160,8 @@ impl Traffic {
         })
     }
 
-    fn shown(&self, device: &str) -> Result<Shown, PortError> {
-        Shown::read(&self.run("tc", &["-j", "qdisc", "show", "dev", device])?)
-            .map(|shown| shown.on(device))
+    fn shown(&self) -> Result<Shown, PortError> {
+        Shown::read(&self.run("tc", &["-j", "qdisc", "show"])?)
     }
 
     fn mtu(&self, device: &str) -> Result<u64, PortError> {
@@ -163,8 +169,9 @@ impl Traffic {
         Ok(links.iter().find_map(|link| link.mtu).unwrap_or(1500))
     }
 
-    fn waiting_devices(&self) -> Result<BTreeSet<String>, PortError> {
-        let links = self.links(&["-j", "link", "show", "type", "ifb"])?;
+    /// Names of the devices of a kind.
+    fn names_of(&self, kind: &str) -> Result<BTreeSet<String>, PortError> {
+        let links = self.links(&["-j", "link", "show", "type", kind])?;
         Ok(links.into_iter().filter_map(|link| link.ifname).collect())
     }
 
@@ -178,6 +185,15 @@ impl Traffic {
         arguments: &[S],
     ) -> Result<Vec<u8>, PortError> {
         Ok(self.place.tool(program).args(arguments).run()?)
+    }
+}
+
+/// The impairment of a device as that of its vnet, and the other way round.
+fn in_order(impairment: PortImpairment, is_reversed: bool) -> PortImpairment {
+    if is_reversed {
+        impairment.swapped()
+    } else {
+        impairment
     }
 }
 

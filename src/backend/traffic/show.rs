@@ -14,11 +14,8 @@ pub(super) struct Shown(Vec<Qdisc>);
 #[derive(Deserialize)]
 struct Qdisc {
     kind: String,
-    /// Left out when one device was asked for.
     #[serde(default)]
     dev: String,
-    #[serde(default)]
-    handle: String,
     #[serde(default)]
     root: bool,
     #[serde(default)]
@@ -70,18 +67,9 @@ impl Shown {
             .map(Self)
     }
 
-    /// The same, where all is of one device that was asked for.
-    pub fn on(mut self, device: &str) -> Self {
-        for qdisc in &mut self.0 {
-            device.clone_into(&mut qdisc.dev);
-        }
-        self
-    }
-
-    /// Whether a device has a root that somebody set: the kernel's own has no handle.
-    pub fn has_root(&self, device: &str) -> bool {
-        self.of(device)
-            .any(|qdisc| qdisc.root && qdisc.handle != "0:")
+    /// Whether a device has a root that labrig may have set.
+    pub fn has_own_root(&self, device: &str) -> bool {
+        self.of(device).any(|qdisc| qdisc.root && qdisc.is_own())
     }
 
     /// Whether frames that come in at a device are looked at.
@@ -102,6 +90,11 @@ impl Shown {
 }
 
 impl Qdisc {
+    /// Whether it is of a kind that labrig sets.
+    fn is_own(&self) -> bool {
+        matches!(self.kind.as_str(), "tbf" | "netem")
+    }
+
     fn impairment(&self) -> Impairment {
         let mut impairment = Impairment::default();
         match self.kind.as_str() {
@@ -175,22 +168,15 @@ mod tests {
         ] {
             assert_eq!(shown.impairment(device).to_string(), expected, "{device}");
         }
-        assert!(shown.has_root("lpa") && !shown.has_root("lpc"));
+        assert!(shown.has_own_root("lpa") && !shown.has_own_root("lpc"));
+        assert!(!shown.has_own_root("eth0"));
         assert!(shown.has_ingress("lpc") && !shown.has_ingress("lpa"));
     }
 
     #[test]
-    fn one_device_that_was_asked_for_has_no_name() {
-        let printed =
-            r#"[{"kind":"tbf","handle":"1:","root":true,"refcnt":2,"options":{"rate":1250000}}]"#;
-        let shown = Shown::read(printed.as_bytes()).unwrap().on("lpa");
-        assert_eq!(shown.impairment("lpa").to_string(), "10Mbit/s");
-    }
-
-    #[test]
     fn an_empty_answer_is_no_device_and_nonsense_is_an_error() {
-        assert!(!Shown::read(b"\n").unwrap().has_root("lo"));
-        assert!(!Shown::read(b"[ ]").unwrap().has_root("lo"));
+        assert!(!Shown::read(b"\n").unwrap().has_own_root("lo"));
+        assert!(!Shown::read(b"[ ]").unwrap().has_own_root("lo"));
         assert!(Shown::read(b"{").is_err());
         assert!(Shown::read(br#"[{"handle":"1:"}]"#).is_err());
     }
