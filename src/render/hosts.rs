@@ -53,8 +53,9 @@ impl Hosts {
         self.digest
     }
 
-    /// The file of one domain. Another domain has its addresses on the first vswitch that both are
-    /// on, in the order of this domain's vnets; without such a vswitch, its first addresses.
+    /// The file of one domain. Another domain has its address on the first vswitch that both are on,
+    /// in the order of this domain's vnets; without such a vswitch, its first address. So for each
+    /// family.
     pub fn of(&self, domain: &Name) -> String {
         let mut text = format!(
             "127.0.0.1 localhost\n127.0.1.1 {domain}\n::1 localhost ip6-localhost ip6-loopback\n"
@@ -89,12 +90,11 @@ impl Entry {
 
     fn seen_from(&self, others: &[Port]) -> impl Iterator<Item = IpAddr> {
         let on = |vswitch: &Name| self.ports.iter().find(|port| port.vswitch == *vswitch);
-        let (ip, ip6) = match others.iter().find_map(|other| on(&other.vswitch)) {
-            Some(port) => (port.ip, port.ip6),
-            None => (self.address, self.ports.iter().find_map(|port| port.ip6)),
-        };
-        let (ip, ip6) = (ip.map(IpAddr::from), ip6.map(IpAddr::from));
-        ip.into_iter().chain(ip6)
+        let shared = others.iter().filter_map(|other| on(&other.vswitch));
+        let ip = shared.clone().find_map(|port| port.ip).or(self.address);
+        let mut all = shared.chain(&self.ports);
+        let ip6 = all.find_map(|port| port.ip6).map(IpAddr::from);
+        ip.map(IpAddr::from).into_iter().chain(ip6)
     }
 }
 
