@@ -2,29 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use tera::Context;
-
 use super::Options;
 use super::addresses::{self, Port};
 use super::images::{self, Found};
 use super::names;
+use super::networks;
 use super::read::{Doc, Spot, Written};
 use super::suggest;
-use super::topology_spec::{
-    COUNT_MAX, DiskSpec, DomainSpec, ImageSourceSpec, TopologySpec, VnetSpec, VswitchSpec,
+use super::topology::{
+    COUNT_MAX, DiskSpec, DomainSpec, GroupSpec, ImageSourceSpec, TopologySpec, VnetSpec,
+    VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{
-    Addressing, Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Impairment, Lab, Name, Split,
-    Topology, Vnet, VnetModel, Vswitch,
-};
-use crate::render::{TemplateError, Templates};
+use crate::model::{Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
 
 /// What one domain is made of before addresses are known.
 struct Seat<'s> {
     name: Name,
     index: u32,
     spec: &'s DomainSpec,
+    group: &'s GroupSpec,
     /// Which vnet of the group it is, and its vswitch.
     ports: Vec<(&'s VnetSpec, &'s VswitchSpec)>,
 }
@@ -42,7 +39,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .iter()
         .map(|v| (v.name.value.as_str(), v))
         .collect();
-    check_subnets(doc, &spec.vswitches);
+    networks::check(doc, &spec.vswitches);
 
     let seats = expand(doc, spec, &vswitches);
     let ports: Vec<Port<'_>> = seats
@@ -56,23 +53,13 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     index,
                     vswitch,
                     ip: vnet.ip.as_ref(),
+                    ip6: vnet.ip6.as_ref(),
                     mac: vnet.mac.as_ref(),
                 })
         })
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
-    let disks: Vec<Vec<Disk>> = spec
-        .domains
-        .iter()
-        .map(|d| resolve_disks(doc, spec, d, &images))
-        .collect();
-    let group_disks: HashMap<&str, &Vec<Disk>> = spec
-        .domains
-        .iter()
-        .map(|d| d.name.value.as_str())
-        .zip(&disks)
-        .collect();
     let domains = seats
         .iter()
         .map(|seat| {
@@ -85,32 +72,29 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .spec
                     .image
                     .as_ref()
-                    .unwrap_or(&seat.spec.name)
+                    .unwrap_or(&seat.group.name)
                     .value
                     .clone(),
-                disks: group_disks[seat.spec.name.value.as_str()].clone(),
+                disks: resolve_disks(doc, spec, seat.spec, &images),
             };
             Domain {
                 name: seat.name.clone(),
-                group: seat.spec.name.value.clone(),
+                group: seat.group.name.value.clone(),
                 index: seat.index,
                 kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(Split {
-                    vcpus: seat.spec.vcpus,
-                    memory: seat.spec.memory,
-                }),
+                split: Some(seat.spec.split.clone()),
                 vnets: vnets
                     .enumerate()
-                    .map(|(i, ((_, vswitch), (mac, ip)))| Vnet {
+                    .map(|(i, ((spec, vswitch), assigned))| Vnet {
                         vswitch: vswitch.name.value.clone(),
-                        mac,
-                        ip: Some(ip),
-                        ip6: None,
-                        model: VnetModel::Virtio,
-                        queues: 1,
+                        mac: assigned.mac,
+                        ip: assigned.ip,
+                        ip6: assigned.ip6,
+                        model: spec.model.as_ref().map(|w| w.value).unwrap_or_default(),
+                        queues: spec.queues.as_ref().map_or(1, |w| w.value),
                         device: names::port(&lab, &seat.name, i),
-                        inbound: Impairment::default(),
-                        outbound: Impairment::default(),
+                        inbound: spec.inbound,
+                        outbound: spec.outbound,
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
@@ -122,10 +106,13 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
     let used: BTreeSet<&Name> = spec
         .domains
         .iter()
+        .flat_map(|group| &group.members)
         .filter_map(|d| d.image.as_ref())
         .map(|image| &image.value)
         .collect();
     Some(Topology {
+        vars: spec.vars.values.clone(),
+        secrets: spec.vars.sources.clone(),
         images: images
             .into_iter()
             .filter(|(name, _)| used.contains(name))
@@ -134,14 +121,14 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         vswitches: spec
             .vswitches
             .iter()
-            .filter_map(|v| resolve_vswitch(&lab, v))
+            .filter_map(|v| networks::resolve(&lab, v))
             .collect(),
         domains,
         lab: Lab { name: lab },
     })
 }
 
-fn guest_file(spec: &super::topology_spec::FileSpec) -> GuestFile {
+fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
     GuestFile {
         template: spec.template.value.clone(),
         to: spec.to.value.clone(),
@@ -150,38 +137,16 @@ fn guest_file(spec: &super::topology_spec::FileSpec) -> GuestFile {
     }
 }
 
-fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
-    let subnet = spec.subnet.as_ref()?.value;
-    let name = &spec.name.value;
-    let vswitch = Vswitch {
-        mode: spec.mode,
-        device: names::bridge(lab, name),
-        vlan: None,
-        subnet: Some(subnet),
-        subnet6: None,
-        gateway: Some(addresses::gateway(subnet)),
-        gateway6: None,
-        addressing: Addressing::Static,
-        mtu: spec.mtu,
-        impairment: Impairment::default(),
-        network: names::libvirt_name(lab, name),
-        uuid: names::uuid(lab, names::Kind::Network, name),
-    };
-    Some((name.clone(), vswitch))
-}
-
 fn find_images<'s>(
     doc: &Doc,
     spec: &'s TopologySpec,
     options: &Options,
 ) -> BTreeMap<&'s Name, Found> {
-    let mut users: HashMap<&Name, &DomainSpec> = HashMap::new();
-    for domain in spec.domains.iter().rev() {
-        users.extend(domain.image.as_ref().map(|image| (&image.value, domain)));
-    }
     let declared: HashSet<&Name> = spec.images.iter().map(|image| &image.name.value).collect();
-    for domain in &spec.domains {
+    let mut users: HashSet<&Name> = HashSet::new();
+    for domain in spec.domains.iter().flat_map(|group| &group.members) {
         let Some(image) = &domain.image else { continue };
+        users.insert(&image.value);
         if !declared.contains(&image.value) {
             let known = spec.images.iter().map(|i| i.name.value.as_str());
             let hint = suggest::advice(&image.value, "images in this file", known);
@@ -197,7 +162,7 @@ fn find_images<'s>(
     let mut found = BTreeMap::new();
     for image in &spec.images {
         let name = &image.name.value;
-        let used = users.contains_key(name);
+        let used = users.contains(name);
         if !used {
             let spot = &image.name.spot;
             let note = Note::warning(
@@ -214,47 +179,12 @@ fn find_images<'s>(
     found
 }
 
-/// Notes subnets that overlap. After sorting, one that overlaps any earlier one overlaps the
-/// earlier one that reaches farthest.
-fn check_subnets(doc: &Doc, vswitches: &[VswitchSpec]) {
-    let mut subnets: Vec<_> = vswitches
-        .iter()
-        .filter_map(|v| v.subnet.as_ref().map(|s| (s, &v.name.value)))
-        .collect();
-    subnets.sort_by_key(|(subnet, _)| (subnet.value.network(), subnet.value.prefix_len()));
-    let mut farthest: Option<(&Written<ipnet::Ipv4Net>, &Name)> = None;
-    for (subnet, name) in subnets {
-        if let Some((before, other)) =
-            farthest.filter(|(b, _)| b.value.broadcast() >= subnet.value.network())
-        {
-            let (late, early, early_name) = match before.spot.span.start < subnet.spot.span.start {
-                true => (subnet, before, other),
-                false => (before, subnet, name),
-            };
-            let message = format!(
-                "subnet {} overlaps {} of vswitch {:?}",
-                late.value,
-                early.value,
-                early_name.as_str()
-            );
-            let note = doc
-                .error(&late.spot, message)
-                .hint("give each vswitch a subnet of its own");
-            doc.push(note.label(Some(doc.place(&early.spot)), "the other subnet"));
-        }
-        if farthest.is_none_or(|(b, _)| subnet.value.broadcast() > b.value.broadcast()) {
-            farthest = Some((subnet, name));
-        }
-    }
-}
-
 /// Expands counts, and binds vnets to vswitches.
 fn expand<'s>(
     doc: &Doc,
     spec: &'s TopologySpec,
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Vec<Seat<'s>> {
-    let texts = Templates::at(None);
     let mut seats = Vec::new();
     let mut taken: HashMap<Name, &Spot> = HashMap::new();
     for group in &spec.domains {
@@ -264,10 +194,15 @@ fn expand<'s>(
             break;
         }
         check_fixed(doc, group);
-        check_files(doc, group);
+        for member in &group.members {
+            check_files(doc, member);
+        }
         // One note a vnet is enough: the other domains of the group fail alike.
-        let mut failed = vec![false; group.vnets.len()];
+        let mut failed = HashSet::new();
         for index in 1..=group.count {
+            let Some(member) = group.member(index) else {
+                break;
+            };
             let Some(name) = seat_name(doc, group, index) else {
                 break;
             };
@@ -280,11 +215,11 @@ fn expand<'s>(
             }
             taken.insert(name.clone(), &group.name.spot);
             let mut ports: Vec<(&VnetSpec, &VswitchSpec)> = Vec::new();
-            for (vnet, failed) in group.vnets.iter().zip(&mut failed) {
-                if *failed {
+            for (position, vnet) in member.vnets.iter().enumerate() {
+                if failed.contains(&position) {
                     continue;
                 }
-                match bind(doc, &texts, spec, (vnet, group, index), vswitches) {
+                match bind(doc, spec, (vnet, group, index), vswitches) {
                     Some(vswitch) => {
                         if let Some((first, _)) = ports
                             .iter()
@@ -296,18 +231,24 @@ fn expand<'s>(
                             let note =
                                 note.hint("a domain has one vnet on each vswitch: remove one");
                             doc.push(note.label(Some(doc.place(&first.vswitch.spot)), "the first"));
-                            *failed = true;
+                            failed.insert(position);
                         } else {
                             ports.push((vnet, vswitch));
                         }
                     }
-                    None => *failed = true,
+                    None => {
+                        failed.insert(position);
+                    }
                 }
+            }
+            if failed.is_empty() {
+                networks::check_vnets(doc, &group.name.spot, &ports, member.split.vcpus);
             }
             seats.push(Seat {
                 name,
                 index,
-                spec: group,
+                spec: member,
+                group,
                 ports,
             });
         }
@@ -315,7 +256,7 @@ fn expand<'s>(
     seats
 }
 
-fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
+fn seat_name(doc: &Doc, group: &GroupSpec, index: u32) -> Option<Name> {
     if group.count == 1 {
         return Some(group.name.value.clone());
     }
@@ -334,34 +275,12 @@ fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
 
 fn bind<'s>(
     doc: &Doc,
-    texts: &Templates,
     spec: &TopologySpec,
-    (vnet, group, index): (&VnetSpec, &DomainSpec, u32),
+    (vnet, group, index): (&VnetSpec, &GroupSpec, u32),
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Option<&'s VswitchSpec> {
     let written = &vnet.vswitch;
-    let name = if written.value.contains('{') {
-        let mut context = Context::new();
-        context.insert("index", &index);
-        match texts.render_text("vswitch", &written.value, &context) {
-            Ok(name) => name,
-            Err(error) => {
-                let message = match &error {
-                    TemplateError::Undefined { names, .. } => {
-                        format!("undefined template variable {}", names.join(", "))
-                    }
-                    other => other.to_string(),
-                };
-                doc.push(
-                    doc.error(&written.spot, message)
-                        .hint("only {{ index }} is known here"),
-                );
-                return None;
-            }
-        }
-    } else {
-        written.value.clone()
-    };
+    let name = &written.value;
     let found = vswitches.get(name.as_str()).copied();
     if found.is_none() {
         let known = spec.vswitches.iter().map(|v| v.name.value.as_str());
@@ -369,27 +288,28 @@ fn bind<'s>(
             1 => format!("unknown vswitch {name:?}"),
             _ => format!("unknown vswitch {name:?} (for index {index})"),
         };
-        let hint = suggest::advice(&name, "vswitches in this file", known);
+        let hint = suggest::advice(name, "vswitches in this file", known);
         doc.push(doc.error(&written.spot, message).hint(hint));
     }
     found
 }
 
 /// Notes addresses that several domains of one group would share.
-fn check_fixed(doc: &Doc, group: &DomainSpec) {
-    if group.count == 1 {
-        return;
-    }
-    for vnet in &group.vnets {
+fn check_fixed(doc: &Doc, group: &GroupSpec) {
+    let mut given: HashMap<(&Spot, String), u32> = HashMap::new();
+    let each = if group.is_uniform() { group.count } else { 1 };
+    for vnet in group.members.iter().flat_map(|member| &member.vnets) {
         let ip = vnet.ip.as_ref().map(|w| (&w.spot, w.value.to_string()));
+        let ip6 = vnet.ip6.as_ref().map(|w| (&w.spot, w.value.to_string()));
         let mac = vnet.mac.as_ref().map(|w| (&w.spot, w.value.to_string()));
-        for (spot, value) in ip.into_iter().chain(mac) {
-            let message = format!("{value} cannot be given to {} domains", group.count);
-            doc.push(
-                doc.error(spot, message)
-                    .hint("leave it out: each gets one of its own"),
-            );
+        for address in ip.into_iter().chain(ip6).chain(mac) {
+            *given.entry(address).or_default() += each;
         }
+    }
+    for ((spot, value), domains) in given.into_iter().filter(|(_, domains)| *domains > 1) {
+        let message = format!("{value} cannot be given to {domains} domains");
+        let hint = "leave it out: each gets one of its own; or let {{ index }} tell them apart";
+        doc.push(doc.error(spot, message).hint(hint));
     }
 }
 

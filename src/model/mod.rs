@@ -40,7 +40,7 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use rate::{BitRate, Percent};
-pub use secret::LabSecret;
+pub use secret::{LabSecret, Secrets};
 pub use split::Split;
 pub use topology::{Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};

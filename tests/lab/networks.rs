@@ -148,11 +148,11 @@ domains:
         "slow",
         &["tc", "qdisc", "del", "dev", &out, "ingress"],
     );
-    let plan = lab.labrig(["plan", "topology.yaml"]).exits(0);
+    let mut plan = lab.labrig(["plan", "topology.yaml"]).exits(0);
     for domain in ["a", "b"] {
         let row =
             format!("impair vnet of {domain} on data what its frames meet is not what it is to be");
-        plan.prints_row(&row);
+        plan = plan.prints_row(&row);
     }
     lab.up().exits(0);
     let sent = rate("a", "b", "10.10.0.11", 512);
