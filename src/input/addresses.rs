@@ -121,8 +121,9 @@ fn refuse_fixed<'a>(
     fixed: impl Fn(usize) -> Option<(IpAddr, &'a Spot)>,
     members: &[usize],
 ) {
-    // A subnet that could not be read is noted already.
-    if vswitch.is_broken {
+    // A subnet that could not be read, or none where there must be one, is noted already.
+    let has_none = vswitch.subnet.is_none() && vswitch.subnet6.is_none();
+    if vswitch.is_broken || has_none && vswitch.mode().is_own() {
         return;
     }
     for (ip, spot) in members.iter().filter_map(|i| fixed(*i)) {

@@ -58,7 +58,11 @@ domains:
     lab.exec("a", "ping -4 -c 1 -W 10 b && ping -6 -c 1 -W 10 b");
     let hosts = lab.exec("a", "grep -w b /etc/hosts");
     assert!(hosts.lines().any(|line| line == "fd00:1::b b"), "{hosts}");
-    assert_eq!(lab.exec("b", "grep -w a /etc/hosts"), "fd00:6::a a");
+    let hosts = lab.exec("b", "grep -w a /etc/hosts");
+    assert!(
+        hosts.starts_with("10.10.0.") && hosts.ends_with("\nfd00:6::a a"),
+        "{hosts}"
+    );
     lab.exec("b", "ping -6 -c 1 -W 10 a && ping -6 -c 1 -W 10 fd00:6::1");
     assert_eq!(
         lab.exec("b", "nc -w 10 a 22 </dev/null | head -c 8"),
@@ -141,7 +145,7 @@ domains:
     // What somebody takes away is seen and set again.
     let (out, into) = (device(&lab, 0, 1), device(&lab, 1, 1));
     let shown = inside(&lab, "slow", &["tc", "-j", "qdisc", "show"]);
-    assert!(shown.contains("\"rate\":500000") && shown.contains("\"rate\":2000000"));
+    assert!(shown.contains("\"rate\":500000,") && shown.contains("\"rate\":2000000"));
     inside(&lab, "slow", &["tc", "qdisc", "del", "dev", &into, "root"]);
     inside(
         &lab,
@@ -169,7 +173,7 @@ domains:
     lab.up().exits(0);
     let shown = inside(&lab, "slow", &["tc", "-j", "qdisc", "show"]);
     assert!(
-        !shown.contains("ingress") && !shown.contains("\"rate\":500000"),
+        !shown.contains("ingress") && !shown.contains("\"rate\":500000,"),
         "{shown}"
     );
     assert_eq!(
@@ -214,7 +218,7 @@ domains:
         lab.up()
             .exits(3)
             .says("the host lacks the kernel's netem, for delay, jitter and loss")
-            .says("topology.yaml:7:44")
+            .says("topology.yaml:7:38")
             .says("optional: true");
         assert_eq!(lab.labs_entries(), [""; 0], "nothing was made");
         let optional = FAR.replace(
@@ -278,9 +282,8 @@ domains:
 
     // A subnet that the host has already is refused by name.
     let clash = format!("{LAN}  c: {{vnets: [{{vswitch: more}}]}}\n")
-        .replace("  lan:", "  more: {subnet: 10.30.0.128/25}\n  lan:")
-        .replace("10.30.0.0/24", "10.32.0.0/24")
-        .replace("10.30.0.1", "10.32.0.1");
+        .replace("10.30.0.", "10.32.0.")
+        .replace("  lan:", "  more: {subnet: 10.30.0.128/25}\n  lan:");
     lab.write("topology.yaml", topology("lan", &clash));
     up().exits(3)
         .says("subnet 10.30.0.128/25 overlaps 10.30.0.0/24, which the host has on br0");

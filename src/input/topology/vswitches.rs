@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-use super::super::read::{At, Written};
+use super::super::read::{At, Fields, Written};
 use super::super::shape::{Form, IPV4, Key, SUBNET, Shape, Word, words};
 use super::impairments::{BANDWIDTH, DELAY, JITTER, LOSS, OPTIONAL, impairment};
 use super::vnets::{IPV6, ip, ip6};
@@ -108,7 +108,7 @@ pub(in super::super) struct VswitchSpec {
     pub addressing: Option<Written<Addressing>>,
     pub mtu: Option<Written<u32>>,
     pub impairment: Impairment,
-    /// Whether one of its keys was refused, which may be why another seems to be missing.
+    /// Whether one of its keys was refused, so that it is not known what it is to be.
     pub is_broken: bool,
 }
 
@@ -123,35 +123,43 @@ impl VswitchSpec {
 /// Reads a vswitch.
 pub(super) fn vswitch(name: Written<Name>, at: &At<'_>) -> Option<VswitchSpec> {
     let fields = at.fields(&VSWITCH)?;
-    let mode = fields.get("mode");
-    let subnets = ["subnet", "subnet6"].map(|key| fields.get(key));
-    let subnet = subnets[0].as_ref().and_then(subnet);
-    let subnet6 = subnets[1].as_ref().and_then(subnet6);
-    let word_is_known = |at: &At<'_>| written(at, |at| at.word::<VswitchMode>());
-    let read_mode = mode.as_ref().and_then(word_is_known);
+    let mut keys = Keys {
+        is_broken: at
+            .entries("subnet: 10.10.0.0/24")
+            .iter()
+            .any(|(key, _)| VSWITCH.key(key.value).is_none()),
+        fields: &fields,
+    };
     Some(VswitchSpec {
         name,
-        is_broken: (mode.is_some() && read_mode.is_none())
-            || (subnets[0].is_some() && subnet.is_none())
-            || (subnets[1].is_some() && subnet6.is_none()),
-        mode: read_mode,
-        bridge: fields.get("bridge").and_then(|at| device(&at, "br0")),
-        port: fields.get("port").and_then(|at| device(&at, "eth1")),
-        vlan: fields
-            .get("vlan")
-            .and_then(|at| written(&at, |at| at.whole().map(|n| n as u16))),
-        subnet,
-        subnet6,
-        gateway: fields.get("gateway").and_then(|at| ip(&at, "10.10.0.1")),
-        gateway6: fields.get("gateway6").and_then(|at| ip6(&at, "fd00:1::1")),
-        addressing: fields
-            .get("addressing")
-            .and_then(|at| written(&at, |at| at.word())),
-        mtu: fields
-            .get("mtu")
-            .and_then(|at| written(&at, |at| at.whole().map(|n| n as u32))),
+        mode: keys.read("mode", |at| written(at, |at| at.word())),
+        bridge: keys.read("bridge", |at| device(at, "br0")),
+        port: keys.read("port", |at| device(at, "eth1")),
+        vlan: keys.read("vlan", |at| written(at, |at| at.whole().map(|n| n as u16))),
+        subnet: keys.read("subnet", subnet),
+        subnet6: keys.read("subnet6", subnet6),
+        gateway: keys.read("gateway", |at| ip(at, "10.10.0.1")),
+        gateway6: keys.read("gateway6", |at| ip6(at, "fd00:1::1")),
+        addressing: keys.read("addressing", |at| written(at, |at| at.word())),
+        mtu: keys.read("mtu", |at| written(at, |at| at.whole().map(|n| n as u32))),
         impairment: impairment(&fields),
+        is_broken: keys.is_broken,
     })
+}
+
+/// Keys of a vswitch, and whether one of them could not be read.
+struct Keys<'a> {
+    fields: &'a Fields<'a>,
+    is_broken: bool,
+}
+
+impl Keys<'_> {
+    fn read<T>(&mut self, key: &str, read: impl FnOnce(&At<'_>) -> Option<T>) -> Option<T> {
+        let at = self.fields.get(key)?;
+        let value = read(&at);
+        self.is_broken |= value.is_none();
+        value
+    }
 }
 
 /// A value with its spot.
