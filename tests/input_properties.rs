@@ -34,7 +34,7 @@ fn groups() -> impl Strategy<Value = Groups> {
 /// A lab on a small subnet, so that hashes do meet.
 fn topology(groups: &Groups) -> String {
     let mut text = "version: 1\nname: lab\nimages: {micro: {build: {micro: {}}}}\n\
-        vswitches: {a: {subnet: 10.0.0.0/25}, b: {subnet: 10.0.1.0/25}}\ndomains:\n"
+        vswitches: {a: {subnet: 10.0.0.0/25, subnet6: \"fd00:1::/64\"}, b: {subnet: 10.0.1.0/25}}\ndomains:\n"
         .to_owned();
     for (name, (count, both)) in groups {
         let second = if *both { ", {vswitch: b}" } else { "" };
@@ -79,12 +79,15 @@ proptest! {
         let vnets: Vec<_> = domains.iter().flat_map(|d| &d.vnets).collect();
         prop_assert!(distinct(vnets.iter().map(|v| v.mac.to_string()).collect()));
         prop_assert!(distinct(vnets.iter().filter_map(|v| v.ip).map(|ip| ip.to_string()).collect()));
+        prop_assert!(distinct(vnets.iter().filter_map(|v| v.ip6).map(|ip| ip.to_string()).collect()));
+        prop_assert!(distinct(vnets.iter().map(|v| v.device.clone()).collect()));
         for vnet in vnets {
             let vswitch = &resolved.vswitches[&vnet.vswitch];
             let (subnet, ip) = (vswitch.subnet.unwrap(), vnet.ip.unwrap());
             prop_assert!(subnet.contains(&ip));
             let set_aside = [vswitch.gateway.unwrap(), subnet.network(), subnet.broadcast()];
             prop_assert!(!set_aside.contains(&ip));
+            prop_assert_eq!(vnet.ip6.is_some(), vswitch.subnet6.is_some());
         }
     }
 

@@ -112,3 +112,67 @@ fn digest(entries: &[Entry]) -> Digest {
     }
     digester.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, ports: &[(&str, &str, &str)]) -> Entry {
+        let ports: Vec<_> = ports
+            .iter()
+            .map(|(vswitch, ip, ip6)| Port {
+                vswitch: vswitch.parse().unwrap(),
+                ip: ip.parse().ok(),
+                ip6: ip6.parse().ok(),
+            })
+            .collect();
+        Entry {
+            name: name.parse().unwrap(),
+            address: ports.iter().find_map(|port| port.ip),
+            ports,
+        }
+    }
+
+    #[test]
+    fn a_domain_has_the_address_of_the_first_vswitch_that_is_shared() {
+        let other = entry(
+            "b",
+            &[
+                ("x", "10.0.0.2", "fd00::2"),
+                ("y", "10.0.1.2", ""),
+                ("z", "", "fd00:3::2"),
+            ],
+        );
+        for (own, expected) in [
+            (entry("a", &[("x", "10.0.0.1", "")]), "10.0.0.2 fd00::2"),
+            (entry("a", &[("y", "10.0.1.1", "")]), "10.0.1.2 fd00::2"),
+            (
+                entry("a", &[("z", "", "fd00:3::1"), ("y", "10.0.1.1", "")]),
+                "10.0.1.2 fd00:3::2",
+            ),
+            (entry("a", &[("w", "10.9.0.1", "")]), "10.0.0.2 fd00::2"),
+            (entry("a", &[]), "10.0.0.2 fd00::2"),
+        ] {
+            let seen: Vec<_> = other
+                .seen_from(&own.ports)
+                .map(|ip| ip.to_string())
+                .collect();
+            assert_eq!(seen.join(" "), expected, "{own:?}");
+        }
+    }
+
+    #[test]
+    fn every_change_of_a_name_or_an_address_shows_in_the_digest() {
+        let lists = [
+            vec![entry("a", &[("x", "10.0.0.1", "")])],
+            vec![entry("b", &[("x", "10.0.0.1", "")])],
+            vec![entry("a", &[("y", "10.0.0.1", "")])],
+            vec![entry("a", &[("x", "10.0.0.2", "")])],
+            vec![entry("a", &[("x", "10.0.0.1", "fd00::1")])],
+            vec![entry("a", &[("x", "10.0.0.1", "")]), entry("b", &[])],
+        ];
+        let digests: std::collections::BTreeSet<_> =
+            lists.iter().map(|entries| digest(entries)).collect();
+        assert_eq!(digests.len(), lists.len());
+    }
+}

@@ -16,7 +16,9 @@ const USER: u32 = 61_234;
 
 #[test]
 fn an_ordinary_user_needs_no_root() {
-    let mut lab = Lab::with_own_images("solo", SOLO);
+    // What frames meet is set in the user's own namespaces, too.
+    let slow = "10.10.0.11, inbound: {bandwidth: 80Mbit/s}, outbound: {bandwidth: 40Mbit/s}";
+    let mut lab = Lab::with_own_images("solo", &SOLO.replace("10.10.0.11", slow));
     if Uid::effective().is_root() {
         become_ordinary(&mut lab);
     }
@@ -24,6 +26,7 @@ fn an_ordinary_user_needs_no_root() {
     lab.up().exits(0).says("unpacking packages");
     assert_eq!(lab.exec("a", "hostname"), "a");
     lab.exec("a", "ping -c 1 -W 10 10.10.0.1");
+    lab.up().exits(0).says("nothing to do");
     let processes = lab.processes();
     assert!(processes.iter().any(|p| p.command.contains("qemu-system")));
     assert!(!processes.iter().any(Process::is_of_root), "{processes:?}");

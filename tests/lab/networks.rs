@@ -41,6 +41,27 @@ fn device(lab: &Lab, domain: usize, vnet: usize) -> String {
     device.as_str().unwrap().to_owned()
 }
 
+/// Starts servers from which files are fetched.
+#[track_caller]
+fn serve(lab: &Lab, domains: &[&str]) {
+    for domain in domains {
+        lab.exec(domain, "mkdir /tmp/www && httpd -p 80 -h /tmp/www");
+    }
+}
+
+/// How fast a file of some KiB comes from one domain, at an address, to another, in Mbit/s; the
+/// time of the command that fetches it counts as well.
+#[track_caller]
+fn rate(lab: &Lab, from: &str, to: &str, address: &str, kib: u32) -> f64 {
+    let file = format!("dd if=/dev/zero of=/tmp/www/file bs=1k count={kib} 2>/dev/null");
+    lab.exec(from, &file);
+    let began = Instant::now();
+    let got = lab.exec(to, &format!("wget -q -O - http://{address}/file | wc -c"));
+    let seconds = began.elapsed().as_secs_f64();
+    assert_eq!(got, (kib * 1024).to_string());
+    f64::from(kib * 8192) / seconds / 1e6
+}
+
 #[test]
 fn guests_know_all_names_in_both_families_also_of_those_that_come_later() {
     const ABC: &str = "\
@@ -122,19 +143,8 @@ domains:
     let lab = lab("slow", SLOW);
     lab.up().exits(0);
     let boots = [lab.boot_id("a"), lab.boot_id("b")];
-    // Where the frames go, how fast, and how much: seconds of it.
-    for domain in ["a", "b"] {
-        lab.exec(domain, "mkdir /tmp/www && httpd -p 80 -h /tmp/www");
-    }
-    let rate = |from: &str, to: &str, address: &str, kib: u32| {
-        let file = format!("dd if=/dev/zero of=/tmp/www/file bs=1k count={kib} 2>/dev/null");
-        lab.exec(from, &file);
-        let began = Instant::now();
-        let got = lab.exec(to, &format!("wget -q -O - http://{address}/file | wc -c"));
-        let seconds = began.elapsed().as_secs_f64();
-        assert_eq!(got, (kib * 1024).to_string());
-        f64::from(kib * 8192) / seconds / 1e6
-    };
+    serve(&lab, &["a", "b"]);
+    let rate = |from: &str, to: &str, address: &str, kib: u32| rate(&lab, from, to, address, kib);
     // The slowest part of the way counts: what a sends (4), then what b takes (16, of the vswitch's 40).
     let sent = rate("a", "b", "10.10.0.11", 1024);
     assert!((1.0..4.4).contains(&sent), "{sent} Mbit/s of 4");
@@ -246,10 +256,10 @@ fn a_bridge_and_a_port_of_the_host_are_used_and_left_as_they_are() {
     const LAN: &str = "\
 vswitches:
   lan: {mode: bridge, bridge: br0, subnet: 10.30.0.0/24}
-  wire: {mode: macvtap, port: port0, subnet: 10.31.0.0/24, bandwidth: 8Mbit/s}
+  wire: {mode: macvtap, port: port0, subnet: 10.31.0.0/24, bandwidth: 400Mbit/s}
 domains:
   a: {vnets: [{vswitch: lan, ip: 10.30.0.11}, {vswitch: wire, ip: 10.31.0.11, outbound: {bandwidth: 80Mbit/s}}]}
-  b: {vnets: [{vswitch: lan, ip: 10.30.0.12}, {vswitch: wire, ip: 10.31.0.12}]}
+  b: {vnets: [{vswitch: lan, ip: 10.30.0.12}, {vswitch: wire, ip: 10.31.0.12, inbound: {bandwidth: 4Mbit/s}}]}
 ";
     let host = SharedHost::start();
     let mut lab = lab("lan", LAN);
@@ -280,6 +290,13 @@ domains:
     host.sh("ip -j link show master br0 | grep -q '\"lp'");
     up().exits(0).says("nothing to do");
 
+    // A macvtap's directions are the right way round.
+    serve(&lab, &["a", "b"]);
+    let into = rate(&lab, "a", "b", "10.31.0.11", 1024);
+    assert!((1.0..4.4).contains(&into), "{into} Mbit/s of 4");
+    let out = rate(&lab, "b", "a", "10.31.0.12", 4096);
+    assert!(out > 4.4, "{out} Mbit/s, not of 4");
+
     // A subnet that the host has already is refused by name.
     let clash = format!("{LAN}  c: {{vnets: [{{vswitch: more}}]}}\n")
         .replace("10.30.0.", "10.32.0.")
@@ -289,6 +306,6 @@ domains:
         .says("subnet 10.30.0.128/25 overlaps 10.30.0.0/24, which the host has on br0");
 
     lab.down().exits(0);
-    host.sh("ip link show br0 && ip link show port0 && ! ip -j link show | grep -q '\"l[pi]'");
+    host.sh("ip link show br0 && ip link show port0 && ! ip -j link show | grep -q '\"ifname\":\"l[pi]'");
     lab.assert_nothing_left();
 }
