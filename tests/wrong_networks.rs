@@ -10,7 +10,7 @@ use labrig::input::{self, Options};
 const GOOD: &str = "\
 version: 1
 name: nets
-images: {micro: {build: {micro: {}}}}
+images: {micro: {build: {micro: {}}}, deb: {build: {suite: bookworm}}}
 vswitches:
   own: {subnet: 10.10.0.0/24, subnet6: \"fd00:1::/64\", mtu: 1400}
   lan: {mode: bridge, bridge: br0, subnet: 10.11.0.0/24, gateway: 10.11.0.1, subnet6: fd00:2::/64, gateway6: fd00:2::1}
@@ -20,10 +20,10 @@ vswitches:
   six: {mode: nat, subnet6: fd00:3::/64}
 domains:
   a:
-    image: micro
+    image: deb
     split: {cpus: 2, memory: 160MiB}
     vnets:
-      - {vswitch: own, ip: 10.10.0.11, ip6: fd00:1::11, model: e1000e}
+      - {vswitch: own, ip: 10.10.0.11, ip6: fd00:1::11, model: vmxnet3}
       - {vswitch: lan, queues: 2, inbound: {bandwidth: 8kbit/s}, outbound: {loss: 100%}}
       - {vswitch: wire}
   b:
@@ -127,8 +127,10 @@ const ROWS: &[Row] = &[
     row("{vswitch: lan,", "{vswitch: lan, ip: 10.11.0.1,", "10.11.0.1 is the vswitch's gateway", "10.11.0.1", "10.11.0.2 to 10.11.0.254", "10.11.0.0/24"),
     row("{vswitch: six,", "{vswitch: six, ip: 10.9.0.1,", "10.9.0.1 is on vswitch \"six\", which has no subnet", "10.9.0.1", "give the vswitch a subnet", "six"),
     row("{vswitch: ovs}", "{vswitch: ovs, ip6: fd00:9::1}", "fd00:9::1 is on vswitch \"ovs\", which has no subnet6", "fd00:9::1", "give the vswitch a subnet6", "ovs"),
-    row("model: e1000e", "model: ne2000", "\"ne2000\" is not known here", "ne2000", "virtio", ""),
-    row("model: e1000e", "model: e1000e, queues: 2", "a vnet of model e1000e has one queue", "2", "virtio", "e1000e"),
+    row("model: vmxnet3", "model: ne2000", "\"ne2000\" is not known here", "ne2000", "virtio", ""),
+    row("model: vmxnet3", "model: vmxnet3, queues: 2", "a vnet of model vmxnet3 has one queue", "2", "virtio", "vmxnet3"),
+    row("model: vmxnet3", "model: e1000e", "image \"deb\" has no driver for e1000e", "e1000e", "virtio or vmxnet3", "deb"),
+    row("{vswitch: ovs}", "{vswitch: ovs, model: vmxnet3}", "image \"micro\" has no driver for vmxnet3", "vmxnet3", "use virtio", "micro"),
     row("queues: 2", "queues: 4", "4 queues are more than 2 CPUs", "4", "at most as many", ""),
     row("queues: 2", "queues: 0", "0 is not a whole number from 1 to 256", "0", "1 to 256", ""),
     // Whether labrig reaches it.

@@ -6,8 +6,8 @@ use ipnet::IpNet;
 use super::addresses;
 use super::names;
 use super::read::{Doc, Spot, Written};
-use super::topology::{VnetSpec, VswitchSpec};
-use crate::model::{Addressing, Name, VnetModel, Vswitch, VswitchMode};
+use super::topology::{ImageSourceSpec, ImageSpec, VnetSpec, VswitchSpec};
+use crate::model::{Addressing, ImageRecipe, Name, VnetModel, Vswitch, VswitchMode};
 
 /// Least frame payload on a network with IPv6 (RFC 8200, section 5).
 const MTU6_LEAST: u32 = 1280;
@@ -243,9 +243,47 @@ fn check_overlaps(doc: &Doc, mut subnets: Vec<((IpNet, &Spot), &VswitchSpec)>) {
     }
 }
 
+/// What the domain's end of a vnet depends on.
+pub(super) struct GuestSide<'a> {
+    pub image: Option<&'a ImageSpec>,
+    pub vcpus: u32,
+}
+
+impl GuestSide<'_> {
+    /// Network cards that the image's kernel drives, where labrig builds it: that of Debian's cloud
+    /// packages has few drivers, the micro image one.
+    fn drives(&self) -> Option<&'static [VnetModel]> {
+        match &self.image?.source {
+            Some(ImageSourceSpec::Build { recipe, .. }) => Some(match recipe {
+                ImageRecipe::Micro { .. } => &[VnetModel::Virtio],
+                _ => &[VnetModel::Virtio, VnetModel::Vmxnet3],
+            }),
+            _ => None,
+        }
+    }
+}
+
 /// Notes what a domain's vnets cannot be. `name` is where the domain is written.
-pub(super) fn check_vnets(doc: &Doc, name: &Spot, ports: &[(&VnetSpec, &VswitchSpec)], vcpus: u32) {
+pub(super) fn check_vnets(
+    doc: &Doc,
+    name: &Spot,
+    ports: &[(&VnetSpec, &VswitchSpec)],
+    guest: &GuestSide<'_>,
+) {
+    let vcpus = guest.vcpus;
     for (vnet, _) in ports {
+        if let (Some(model), Some(drives), Some(image)) = (&vnet.model, guest.drives(), guest.image)
+            && !drives.contains(&model.value)
+        {
+            let words: Vec<_> = drives.iter().map(|model| model.word()).collect();
+            let name = image.name.value.as_str();
+            let message = format!("image {name:?} has no driver for {}", model.value.word());
+            let note = doc.error(&model.spot, message);
+            let hint = format!("use {}, or an image of your own", words.join(" or "));
+            let place = Some(doc.place(&image.name.spot));
+            doc.push(note.hint(hint).label(place, "the image"));
+            continue;
+        }
         let Some(queues) = vnet.queues.as_ref().filter(|queues| queues.value > 1) else {
             continue;
         };

@@ -242,7 +242,15 @@ fn expand<'s>(
                 }
             }
             if failed.is_empty() {
-                networks::check_vnets(doc, &group.name.spot, &ports, member.split.vcpus);
+                let image = member
+                    .image
+                    .as_ref()
+                    .and_then(|image| spec.images.iter().find(|i| i.name.value == image.value));
+                let guest = networks::GuestSide {
+                    image,
+                    vcpus: member.split.vcpus,
+                };
+                networks::check_vnets(doc, &group.name.spot, &ports, &guest);
             }
             seats.push(Seat {
                 name,

@@ -7,7 +7,7 @@ use labrig::model::{Domain, Observed};
 use labrig::plan::{Desired, GuestFiles, plan};
 use labrig::render::{Scope, TemplateError};
 
-use crate::host::{LAB, desired, desired_of, paths, topology};
+use crate::host::{LAB, desired, paths, topology};
 use labrig::model::{Acceleration, LabSecret};
 
 fn xml_of(desired: &Desired, domain: &str) -> String {
@@ -70,7 +70,7 @@ fn nat_network() {
 const KINDS: &str = "\
 version: 1
 name: lab
-images: {micro: {build: {micro: {}}}}
+images: {deb: {build: {suite: bookworm}}}
 vswitches:
   a-both: {mode: nat, subnet: 10.0.0.0/24, subnet6: \"fd00:1::/64\", addressing: dhcp}
   b-routed: {mode: routed, subnet6: \"fd00:2::/64\"}
@@ -79,11 +79,11 @@ vswitches:
   e-ovs: {mode: openvswitch, bridge: ovs0, vlan: 42, subnet6: \"fd00:5::/64\"}
 domains:
   web:
-    image: micro
+    image: deb
     split: {cpus: 2, memory: 160MiB}
     vnets:
       - {vswitch: a-both, queues: 2}
-      - {vswitch: b-routed, ip6: \"fd00:2::9\", model: e1000e}
+      - {vswitch: b-routed, ip6: \"fd00:2::9\", model: vmxnet3}
       - {vswitch: c-bridge, ip: 10.0.3.9}
       - {vswitch: d-macvtap}
       - {vswitch: e-ovs, inbound: {bandwidth: 1Mbit/s}}

@@ -272,7 +272,7 @@ const CHANGES: &[Change] = &[
     ),
     (
         "a vnet has another model",
-        &[("vswitch: front, ip", "model: e1000e, vswitch: front, ip")],
+        &[("ip: 10.0.0.10", "ip: 10.0.0.10, model: vmxnet3")],
     ),
     (
         "a vswitch has another name and the same subnet",
