@@ -16,6 +16,9 @@ use crate::ports::PortError;
 /// Tries each part of traffic control in a throw-away network namespace.
 const SCRIPT: &str = include_str!("network_facts.sh");
 
+/// What the script tries.
+const PARTS: [&str; 3] = ["tbf", "netem", "redirect"];
+
 /// What `ip -j -d link show` says of a device.
 #[derive(Deserialize)]
 struct Link {
@@ -50,7 +53,7 @@ pub fn network_facts(place: Option<Place>) -> Result<NetworkFacts, PortError> {
     let mut facts = NetworkFacts {
         is_private,
         may_impair: is_private || Uid::effective().is_root(),
-        lacks: lacks()?,
+        lacks: lacks(),
         ..NetworkFacts::default()
     };
     let Some(place) = place else {
@@ -78,18 +81,21 @@ pub fn network_facts(place: Option<Place>) -> Result<NetworkFacts, PortError> {
     Ok(facts)
 }
 
-/// Parts of traffic control that the kernel lacks, with what it says.
-pub(super) fn lacks() -> Result<BTreeMap<String, String>, PortError> {
-    let printed = namespaces::of_lab("sh").args(["-c", SCRIPT]).run()?;
-    let printed = String::from_utf8_lossy(&printed).into_owned();
+/// Parts of traffic control that the kernel lacks, with what it says. What cannot be tried counts as
+/// lacking: whoever does not need it is not kept from a lab.
+fn lacks() -> BTreeMap<String, String> {
+    let printed = match namespaces::of_lab("sh").args(["-c", SCRIPT]).run() {
+        Ok(printed) => String::from_utf8_lossy(&printed).into_owned(),
+        Err(error) => PARTS
+            .map(|part| format!("{part} missing it could not be tried: {error}\n"))
+            .concat(),
+    };
     let good: BTreeSet<_> = printed
         .lines()
         .filter_map(|line| line.strip_suffix(" good"))
         .collect();
-    let missing = ["tbf", "netem", "redirect"]
-        .into_iter()
-        .filter(|part| !good.contains(part));
-    Ok(missing
+    let missing = PARTS.into_iter().filter(|part| !good.contains(part));
+    missing
         .map(|part| {
             let said = printed
                 .lines()
@@ -97,7 +103,7 @@ pub(super) fn lacks() -> Result<BTreeMap<String, String>, PortError> {
             let said = said.unwrap_or("it could not be tried").trim();
             (part.to_owned(), said.to_owned())
         })
-        .collect())
+        .collect()
 }
 
 fn openvswitch_lacks(place: Option<Place>) -> Option<String> {

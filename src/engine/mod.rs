@@ -9,7 +9,6 @@ mod cancel;
 mod error;
 mod experiment;
 mod guest;
-mod hosts;
 mod images;
 mod ready;
 mod steps;

@@ -141,6 +141,8 @@ pub enum ActionKind {
         name: String,
         /// Where its SSH server listens.
         address: Ipv4Addr,
+        /// Longest time for it.
+        timeout: Seconds,
         /// Names and addresses.
         #[serde(skip)]
         hosts: Arc<Hosts>,

@@ -128,7 +128,8 @@ impl Desired {
             })
             .collect();
         let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
-        for domain in &topology.domains {
+        let guests = topology.domains.iter();
+        for domain in guests.filter(|domain| domain.guest().is_some()) {
             for vnet in &domain.vnets {
                 let vswitch = topology.vswitches.get(&vnet.vswitch);
                 let Some(ip) = vnet

@@ -404,6 +404,7 @@ impl<'a> Planner<'a> {
                 let kind = ActionKind::TellHosts {
                     name: name(),
                     address: domain.address,
+                    timeout: domain.boot_timeout,
                     hosts: Arc::clone(hosts),
                 };
                 let reason = "names or addresses of domains changed";
