@@ -8,6 +8,7 @@ mod common;
 mod bad_days;
 mod hosts;
 mod life;
+mod networks;
 mod settings;
 mod wrong_input;
 
