@@ -13,6 +13,7 @@ mod lab_journal;
 pub mod libvirt;
 mod namespaces;
 pub mod probe;
+pub mod ram;
 pub mod ssh;
 mod tool;
 

@@ -4,8 +4,10 @@
 //! by the time a value of this module exists.
 
 mod digest;
+mod disk;
 mod event;
 mod host;
+mod image;
 mod lab_paths;
 mod mac;
 mod metric;
@@ -18,9 +20,11 @@ mod trial;
 mod units;
 
 pub use digest::{Digest, Digester, ParseDigestError};
+pub use disk::{Disk, DiskCache, DiskFormat, DiskSource, Filesystem, IoLimits, Medium, Mount};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
-pub use lab_paths::LabPaths;
+pub use image::{BuildFile, FileContent, Image, ImageParts, ImageRecipe, ImageSource};
+pub use lab_paths::{LabPaths, RAM};
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
@@ -32,8 +36,7 @@ pub use playbook::{
 };
 pub use secret::LabSecret;
 pub use topology::{
-    Disk, Domain, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet,
-    Vswitch, VswitchMode,
+    Domain, GuestFile, Lab, Topology, Vnet, Vswitch, VswitchMode,
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};

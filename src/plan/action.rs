@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::{Bytes, Image, Name, Reservation, Seconds};
+use crate::model::{Bytes, DiskFormat, Image, Medium, Name, Reservation, Seconds};
 use crate::render::Seed;
 
 /// What is to be done, in an order that `after` gives.
@@ -72,6 +72,10 @@ pub enum ActionKind {
     CreateDisk {
         /// Its file.
         path: PathBuf,
+        /// What it lies on.
+        on: Medium,
+        /// Its format.
+        format: DiskFormat,
         /// The disk below it.
         backing: Option<PathBuf>,
         /// Virtual size; none: that of `backing`.
@@ -187,6 +191,11 @@ impl Action {
                 ..
             } => format!("release {} of {}", reservation.ip, reservation.domain),
             K::RemoveNetwork { name } => format!("remove network {name}"),
+            K::CreateDisk {
+                path,
+                on: Medium::Ram,
+                ..
+            } => format!("create RAM disk {}", file(path)),
             K::CreateDisk { path, .. } => format!("create disk {}", file(path)),
             K::WriteSeed { path, .. } => format!("write seed {}", file(path)),
             K::RemoveFile { path } => format!("remove file {}", file(path)),

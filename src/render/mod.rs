@@ -1,5 +1,6 @@
 //! Texts made from data: libvirt XML, the guest's seed, strict templates and what they see.
 
+mod cloud_init;
 pub mod context;
 mod domain_xml;
 mod error;
@@ -7,10 +8,11 @@ mod identity;
 mod network_xml;
 mod seed;
 mod template;
+mod vfat;
 mod xml;
 
 pub use context::Scope;
-pub use domain_xml::{DomainParts, domain_xml};
+pub use domain_xml::{DiskPart, DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
 pub use identity::Identity;
 pub use network_xml::{network_xml, reservation_xml};

@@ -1,11 +1,12 @@
-//! The seed disk: a tar that a guest unpacks over its root before its network starts.
+//! The seed disk, from which a guest takes its identity: a tar that it unpacks over its root before
+//! its network starts, or what cloud-init reads.
 
 use std::fmt::Write as _;
 
 use tar::{Builder, Header};
 
-use super::Identity;
-use crate::model::{Digest, Digester, Domain, LabSecret, Topology, VswitchMode};
+use super::{Identity, cloud_init, vfat};
+use crate::model::{Digest, Digester, Disk, Domain, LabSecret, Topology, VswitchMode};
 
 /// Seed disks are padded to this many bytes: virtio-blk counts in sectors, tar in records.
 const ALIGNMENT: usize = 1 << 20;
@@ -14,15 +15,22 @@ const ALIGNMENT: usize = 1 << 20;
 /// only when they are written; a plan of a thousand domains holds no thousand disks.
 #[derive(Debug, Clone)]
 pub struct Seed {
+    form: Form,
     entries: Vec<Entry>,
     digest: Digest,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Tar,
+    NoCloud,
+}
+
 #[derive(Debug, Clone)]
-struct Entry {
-    path: String,
-    mode: u32,
-    content: Vec<u8>,
+pub(super) struct Entry {
+    pub path: String,
+    pub mode: u32,
+    pub content: Vec<u8>,
 }
 
 /// Makes the seed of a domain. `client` may log in: [`Identity::client`], the same for all domains
@@ -37,6 +45,11 @@ pub fn seed(
     files: Vec<(String, u32, Vec<u8>)>,
 ) -> Seed {
     let host = Identity::host(secret, &domain.name);
+    let image = topology.images.get(&domain.image);
+    if image.is_some_and(|image| image.cloud_init) {
+        let entries = cloud_init::entries(topology, domain, &host, client, &files);
+        return Seed::of(Form::NoCloud, entries);
+    }
     let mut entries = Vec::new();
     let mut add = |path: &str, mode, content: String| {
         entries.push(Entry {
@@ -74,12 +87,24 @@ pub fn seed(
             unit,
         );
     }
+    let mounts = mounts(domain);
+    if !mounts.is_empty() {
+        entries.push(Entry {
+            path: "/etc/labrig/mounts".to_owned(),
+            mode: 0o644,
+            content: mounts.into_bytes(),
+        });
+    }
     entries.extend(files.into_iter().map(|(path, mode, content)| Entry {
         path,
         mode,
         content,
     }));
-    let digest = entries
+    Seed::of(Form::Tar, entries)
+}
+
+pub(super) fn digest_of(entries: &[Entry]) -> Digest {
+    entries
         .iter()
         .fold(Digester::default(), |digester, e| {
             digester
@@ -87,19 +112,43 @@ pub fn seed(
                 .field(e.mode.to_be_bytes())
                 .field(&e.content)
         })
-        .finish();
-    Seed { entries, digest }
+        .finish()
 }
 
 impl Seed {
+    fn of(form: Form, entries: Vec<Entry>) -> Self {
+        let digest = digest_of(&entries);
+        Self {
+            form,
+            entries,
+            digest,
+        }
+    }
+
     /// Digest of all that is in it.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The bytes of the disk: a tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds
-    /// the digest: by it a guest knows whether it has taken this seed before.
+    /// What the name of its file ends with.
+    pub const fn extension(&self) -> &'static str {
+        match self.form {
+            Form::Tar => "tar",
+            Form::NoCloud => "vfat",
+        }
+    }
+
+    /// The bytes of the disk.
     pub fn pack(&self) -> Vec<u8> {
+        match self.form {
+            Form::Tar => self.pack_tar(),
+            Form::NoCloud => vfat::pack(cloud_init::LABEL, &self.entries),
+        }
+    }
+
+    /// A tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds the digest: by it a guest
+    /// knows whether it has taken this seed before.
+    fn pack_tar(&self) -> Vec<u8> {
         let id = Entry {
             path: "/etc/labrig/seed-id".to_owned(),
             mode: 0o644,
@@ -146,7 +195,32 @@ fn vnets(topology: &Topology, domain: &Domain) -> String {
     text
 }
 
-/// The same for systemd-networkd.
+/// One line a disk that is to be mounted: `SERIAL FILESYSTEM DIRECTORY OPTIONS`; one below another
+/// comes after it.
+fn mounts(domain: &Domain) -> String {
+    let mut text = String::new();
+    for (disk, mount) in by_depth(domain) {
+        let options = match mount.options.as_slice() {
+            [] => "defaults".to_owned(),
+            options => options.join(","),
+        };
+        let filesystem = mount.filesystem.as_str();
+        let _ = writeln!(text, "{} {filesystem} {} {options}", disk.name, mount.at);
+    }
+    text
+}
+
+/// Disks that are to be mounted, in the order to mount them in.
+pub(super) fn by_depth(domain: &Domain) -> Vec<(&Disk, &crate::model::Mount)> {
+    let mounts = domain.disks.iter();
+    let mut mounts: Vec<_> = mounts
+        .filter_map(|disk| Some((disk, disk.mount.as_ref()?)))
+        .collect();
+    mounts.sort_by_key(|(_, mount)| (mount.at.matches('/').count(), &mount.at));
+    mounts
+}
+
+/// The vnets for systemd-networkd.
 fn networkd_units(topology: &Topology, domain: &Domain) -> Vec<String> {
     let unit = |vnet: &crate::model::Vnet| {
         let vswitch = topology.vswitches.get(&vnet.vswitch)?;

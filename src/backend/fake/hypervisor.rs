@@ -7,7 +7,7 @@ use super::world::{FakeDomain, FakeNetwork, World, no_domain, no_network};
 use super::{Faults, Operation};
 use crate::backend::libvirt::Definition;
 use crate::model::{
-    Bytes, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, DiskFormat, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 
@@ -298,12 +298,18 @@ impl Hypervisor for FakeHypervisor {
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError> {
         let object = path.display().to_string();
         self.call(Operation::CreateDisk, "create disk", &object, |world| {
             match backing {
+                Some(_) if format == DiskFormat::Raw => {
+                    return Err(format!(
+                        "qemu-img: {object}: Backing file not supported for file format 'raw'"
+                    ));
+                }
                 Some(backing) if !world.is_linked(backing) => {
                     return Err(format!(
                         "qemu-img: {object}: Could not open '{}': No such file or directory",

@@ -108,7 +108,7 @@ fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut Files) -> io::Re
 }
 
 /// All directories the files need and the ones given, parents first.
-fn directories<'a>(
+pub fn directories<'a>(
     given: &[(&'a str, u32)],
     files: impl Iterator<Item = &'a String>,
 ) -> BTreeMap<String, u32> {

@@ -14,9 +14,10 @@ use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
 use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
+use crate::backend::ram;
 use crate::backend::tool::Tool;
 use crate::model::{
-    Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
@@ -107,7 +108,10 @@ impl Libvirt {
 
     fn observe_all(&self) -> Result<Observed, LibvirtError> {
         let mut observed = Observed {
-            files: files_in(&self.paths.disks())?,
+            files: files_in(&self.paths.disks())?
+                .into_iter()
+                .chain(files_in(&self.paths.ram())?)
+                .collect(),
             ..Observed::default()
         };
         let connect = self.connection.get();
@@ -277,13 +281,19 @@ impl Hypervisor for Libvirt {
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError> {
-        make_parent(path)?;
+        let ram = self.paths.ram();
+        if path.starts_with(&ram) {
+            ram::make_directory(&ram)?;
+        } else {
+            make_parent(path)?;
+        }
         // Published by rename: what is there under its name is whole.
-        let unfinished = path.with_extension("qcow2.new");
-        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", "qcow2"]);
+        let unfinished = path.with_extension("new");
+        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", format.as_str()]);
         if let Some(backing) = backing {
             tool = tool.args(["-F", "qcow2", "-b"]).arg(backing);
         }
