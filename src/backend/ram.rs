@@ -23,7 +23,10 @@ const MODE: u32 = 0o711;
 pub fn make_directory(path: &Path) -> io::Result<()> {
     match std::fs::DirBuilder::new().mode(MODE).create(path) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(io::Error::new(e.kind(), format!("make {}: {e}", path.display())));
+            return Err(io::Error::new(
+                e.kind(),
+                format!("make {}: {e}", path.display()),
+            ));
         }
         _ => {}
     }

@@ -114,7 +114,7 @@ pub(super) fn lock(
 pub(super) fn image_path(image: &Image) -> Option<&PathBuf> {
     match &image.source {
         ImageSource::Path { disk, kernel, .. } => disk.as_ref().or(kernel.as_ref()),
-        ImageSource::Build(_) => None,
+        ImageSource::Build(_) | ImageSource::Url { .. } => None,
     }
 }
 

@@ -35,12 +35,13 @@ pub(super) fn find(
         Some(ImageSourceSpec::Build { recipe, .. }) => {
             let size = match recipe {
                 ImageRecipe::Debian { size, .. } => Some(*size),
-                ImageRecipe::Micro { .. } => None,
+                ImageRecipe::Micro { .. } | ImageRecipe::Layer { .. } => None,
             };
             let source = ImageSource::Build(recipe.clone());
             let image = Some(Image {
                 source,
                 key: recipe.key(),
+                cloud_init: false,
             });
             Found {
                 image,
@@ -74,6 +75,7 @@ fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, 
         let image = Some(Image {
             source: source(disk, kernel, initrd),
             key,
+            cloud_init: false,
         });
         return Found {
             image,
@@ -125,6 +127,7 @@ fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, 
     let image = Image {
         source: source(disk, kernel, initrd),
         key: Image::path_key(of_disk, of_kernel, of_initrd),
+        cloud_init: false,
     };
     Found {
         image: sound.then_some(image),

@@ -418,14 +418,12 @@ fn resolve_disks(
     let size = |disk: &DiskSpec| disk.size.as_ref().map(|size| size.value);
     // "root" is a name, and so is every name that was read as one.
     let root_name = "root".parse::<Name>().ok();
-    let overlay = root_name.filter(|_| has_disk).map(|name| Disk {
-        name,
-        size: root.first().and_then(|disk| size(disk)),
-    });
-    let data = data.into_iter().map(|disk| Disk {
-        name: disk.name.value.clone(),
-        size: size(disk),
-    });
+    let overlay = root_name
+        .filter(|_| has_disk)
+        .map(|name| Disk::made(name, root.first().and_then(|disk| size(disk))));
+    let data = data
+        .into_iter()
+        .map(|disk| Disk::made(disk.name.value.clone(), size(disk)));
     overlay.into_iter().chain(data).collect()
 }
 

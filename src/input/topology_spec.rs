@@ -223,7 +223,10 @@ fn recipe(at: &At<'_>) -> Option<ImageSourceSpec> {
             .get("suite")
             .map_or(Some("bookworm".to_owned()), |at| suite(&at))?;
         return Some(ImageSourceSpec::Build {
-            recipe: ImageRecipe::Micro { suite },
+            recipe: ImageRecipe::Micro {
+                suite,
+                files: Vec::new(),
+            },
             size: None,
         });
     }
@@ -244,6 +247,8 @@ fn recipe(at: &At<'_>) -> Option<ImageSourceSpec> {
     let recipe = ImageRecipe::Debian {
         suite,
         packages,
+        files: Vec::new(),
+        run: Vec::new(),
         size,
     };
     Some(ImageSourceSpec::Build {

@@ -400,10 +400,7 @@ mod tests {
             sha256: Digest::of("x"),
         };
         for (source, held) in [
-            (
-                ImageSource::Build(micro(vec![])),
-                parts(false, true, true),
-            ),
+            (ImageSource::Build(micro(vec![])), parts(false, true, true)),
             (
                 ImageSource::Build(layer(micro(vec![]), &[], &[])),
                 parts(false, true, true),

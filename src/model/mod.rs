@@ -35,8 +35,6 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::LabSecret;
-pub use topology::{
-    Domain, GuestFile, Lab, Topology, Vnet, Vswitch, VswitchMode,
-};
+pub use topology::{Domain, GuestFile, Lab, Topology, Vnet, Vswitch, VswitchMode};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};

@@ -6,8 +6,8 @@
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
 
-use super::seed::{Entry, by_depth, digest_of};
 use super::Identity;
+use super::seed::{Entry, by_depth, digest_of};
 use crate::model::{Domain, Topology, VswitchMode};
 
 /// Label of the filesystem that cloud-init takes for its seed.
@@ -24,9 +24,15 @@ pub(super) fn entries(
     client: &Identity,
     files: &[(String, u32, Vec<u8>)],
 ) -> Vec<Entry> {
-    let user_data = format!("#cloud-config\n{}\n", user_data(domain, host, client, files));
+    let user_data = format!(
+        "#cloud-config\n{}\n",
+        user_data(domain, host, client, files)
+    );
     let mut entries = vec![
-        entry("network-config", network_config(topology, domain).to_string()),
+        entry(
+            "network-config",
+            network_config(topology, domain).to_string(),
+        ),
         entry("user-data", user_data),
     ];
     // With another id, cloud-init takes the guest for another one and sets it up anew.
@@ -101,7 +107,14 @@ fn user_data(
                 .chain(mount.options.iter().map(String::as_str))
                 .collect();
             let filesystem = mount.filesystem.as_str();
-            json!([device(&disk.name), mount.at, filesystem, options.join(","), "0", "2"])
+            json!([
+                device(&disk.name),
+                mount.at,
+                filesystem,
+                options.join(","),
+                "0",
+                "2"
+            ])
         });
         config["mounts"] = table.collect();
     }
@@ -117,7 +130,9 @@ fn ready(domain: &Domain) -> String {
             "mountpoint -q {quoted} || mount {quoted} || {{ echo \"labrig: no disk at \"{quoted} >/dev/console; exit 1; }}\n"
         ));
     }
-    script.push_str("mkdir -p /run/labrig\n: >/run/labrig/ready\necho 'labrig: ready' >/dev/console\n");
+    script.push_str(
+        "mkdir -p /run/labrig\n: >/run/labrig/ready\necho 'labrig: ready' >/dev/console\n",
+    );
     script
 }
 

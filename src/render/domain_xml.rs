@@ -194,7 +194,7 @@ fn disk(xml: &mut Xml, part: DiskPart<'_>, index: usize) -> std::io::Result<()> 
             empty(xml, "source", &[(source, &part.path.to_string_lossy())])?;
             target(xml, index)?;
             io_tune(xml, part.disk)?;
-            text(xml, "serial", &part.disk.name)
+            text(xml, "serial", part.disk.name.as_str())
         })
         .map(drop)
 }

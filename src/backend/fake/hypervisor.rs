@@ -7,7 +7,8 @@ use super::world::{FakeDomain, FakeNetwork, World, no_domain, no_network};
 use super::{Faults, Operation};
 use crate::backend::libvirt::Definition;
 use crate::model::{
-    Bytes, DiskFormat, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, DiskFormat, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork,
+    Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 

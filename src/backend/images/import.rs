@@ -131,7 +131,7 @@ pub fn import(key: Digest, from: Paths<'_>, directory: &Path) -> Result<Built, I
         disk,
         kernel: kernel.map(|k| k.0),
         initrd: initrd.map(|i| i.0),
-        packages: Vec::new(),
+        ..Built::default()
     })
 }
 

@@ -36,8 +36,8 @@ impl Bootstrap<'_> {
         // Beside its target, so that what a killed one leaves is swept with all the rest.
         let directory = tar.with_extension("tmp");
         fs_err::create_dir_all(&directory)?;
-        let include = (!self.packages.is_empty())
-            .then(|| format!("--include={}", self.packages.join(",")));
+        let include =
+            (!self.packages.is_empty()).then(|| format!("--include={}", self.packages.join(",")));
         namespaces::as_root("mmdebstrap")
             .env("TMPDIR", directory)
             .env("SOURCE_DATE_EPOCH", EPOCH)

@@ -28,6 +28,7 @@ impl Builder for Arc<FakeBuilder> {
     fn build(
         &self,
         recipe: &ImageRecipe,
+        base: Option<&Path>,
         directory: &Path,
         _: &(dyn Fn(&str) + Sync),
     ) -> Result<Built, BuildError> {
@@ -37,9 +38,13 @@ impl Builder for Arc<FakeBuilder> {
             "the directory is empty at first"
         );
         self.builds.fetch_add(1, Ordering::SeqCst);
-        let (ImageRecipe::Micro { suite } | ImageRecipe::Debian { suite, .. }) = recipe;
+        let below = base.map_or_else(Vec::new, |base| {
+            let mut below = fs_err::read(base.join("vmlinuz")).unwrap();
+            below.extend(b" and more on ");
+            below
+        });
         let kernel = directory.join("some-kernel");
-        fs_err::write(&kernel, suite)?;
+        fs_err::write(&kernel, [&below[..], recipe.suite().as_bytes()].concat())?;
         fs_err::write(directory.join("waste"), "waste")?;
         if self.fails {
             return Err(io::Error::other("the mirror is away").into());
@@ -98,13 +103,10 @@ impl World {
 }
 
 fn micro(suite: &str) -> Image {
-    let recipe = ImageRecipe::Micro {
+    Image::built(ImageRecipe::Micro {
         suite: suite.to_owned(),
-    };
-    Image {
-        key: recipe.key(),
-        source: ImageSource::Build(recipe),
-    }
+        files: Vec::new(),
+    })
 }
 
 fn ensure(store: &Store, image: &Image) -> Result<ImageFiles, PortError> {
@@ -146,6 +148,27 @@ fn builds_once_and_finds_it_afterwards() {
         (made.disk, made.packages.len(), world.left_in_work()),
         (None, 1, 0)
     );
+}
+
+#[test]
+fn a_layer_is_built_on_what_is_below_it_and_both_are_kept() {
+    let world = World::new();
+    let base = micro("bookworm");
+    let layer = Image::built(ImageRecipe::Layer {
+        base: Box::new(base.clone()),
+        packages: Vec::new(),
+        files: Vec::new(),
+        run: vec!["x".to_owned()],
+        size: None,
+    });
+    let made = ensure(&world.store(), &layer).unwrap();
+    assert_eq!(
+        std::fs::read(made.kernel.unwrap()).unwrap(),
+        b"bookworm and more on bookworm"
+    );
+    assert!(world.store().find(base.key).unwrap().is_some());
+    ensure(&world.store(), &layer).unwrap();
+    assert_eq!((world.builds(), world.left_in_work()), (2, 0));
 }
 
 #[test]
@@ -312,6 +335,7 @@ fn of_files(disk: Option<&Path>, kernel: Option<&Path>) -> Image {
     Image {
         key: Image::path_key(digest(disk), digest(kernel), None),
         source,
+        cloud_init: false,
     }
 }
 

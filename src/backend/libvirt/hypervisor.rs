@@ -17,7 +17,8 @@ use crate::backend::images;
 use crate::backend::ram;
 use crate::backend::tool::Tool;
 use crate::model::{
-    Bytes, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork,
+    Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
