@@ -6,6 +6,7 @@ use std::path::Path;
 
 use labrig::cli::notes;
 use labrig::input::{self, Options};
+use labrig::model::Domain;
 
 fn pretty(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap()
@@ -75,7 +76,8 @@ fn another_lab_name_moves_everything() {
     let first = good().topology.value;
     assert_eq!(other.lab.name.as_str(), "other");
     for (a, b) in first.domains.iter().zip(&other.domains) {
-        assert_ne!((&a.libvirt_name, a.uuid), (&b.libvirt_name, b.uuid));
+        let id = |d: &Domain| d.guest().map(|g| (g.libvirt_name.clone(), g.uuid));
+        assert_ne!(id(a), id(b));
         // What the file fixes stays.
         let fixed = a.name.as_str() == "db";
         assert_eq!(a.vnets[0].mac == b.vnets[0].mac, fixed, "{}", a.name);

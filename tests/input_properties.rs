@@ -72,9 +72,10 @@ proptest! {
         prop_assert_eq!(resolved.domains.len(), count as usize);
         let distinct = |values: Vec<String>| values.iter().collect::<HashSet<_>>().len() == values.len();
         let domains = &resolved.domains;
+        let guests = || domains.iter().filter_map(|d| d.guest());
         prop_assert!(distinct(domains.iter().map(|d| d.name.to_string()).collect()));
-        prop_assert!(distinct(domains.iter().map(|d| d.libvirt_name.clone()).collect()));
-        prop_assert!(distinct(domains.iter().map(|d| d.uuid.to_string()).collect()));
+        prop_assert!(distinct(guests().map(|g| g.libvirt_name.clone()).collect()));
+        prop_assert!(distinct(guests().map(|g| g.uuid.to_string()).collect()));
         let vnets: Vec<_> = domains.iter().flat_map(|d| &d.vnets).collect();
         prop_assert!(distinct(vnets.iter().map(|v| v.mac.to_string()).collect()));
         prop_assert!(distinct(vnets.iter().map(|v| v.ip.to_string()).collect()));

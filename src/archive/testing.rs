@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use super::{Lock, Manifest, Results, RunDir, Writer};
 use crate::model::{
-    Better, Design, Digest, Digester, Domain, Factor, Failure, FailureKind, Image, ImageRecipe,
-    ImageSource, Lab, Level, Metric, MetricSpec, Name, Order, Outcome, Playbook, Seconds, Step,
-    StepAction, StepRecord, Topology, Trial,
+    Better, Design, Digest, Digester, Domain, DomainKind, Factor, Failure, FailureKind, Guest,
+    Image, ImageRecipe, ImageSource, Lab, Level, Metric, MetricSpec, Name, Order, Outcome,
+    Playbook, Seconds, Split, Step, StepAction, StepRecord, Topology, Trial,
 };
 use crate::ports::{Attempts, Clock};
 
@@ -119,12 +119,16 @@ pub(crate) fn topology() -> Topology {
             name: name("db"),
             group: name("db"),
             index: 1,
-            libvirt_name: "quickstart-db".to_owned(),
-            uuid: uuid::Uuid::nil(),
-            image: name("micro"),
-            vcpus: 2,
-            memory: "512MiB".parse().unwrap(),
-            disks: Vec::new(),
+            kind: DomainKind::Vm(Box::new(Guest {
+                libvirt_name: "quickstart-db".to_owned(),
+                uuid: uuid::Uuid::nil(),
+                image: name("micro"),
+                disks: Vec::new(),
+            })),
+            split: Some(Split {
+                vcpus: 2,
+                memory: "512MiB".parse().unwrap(),
+            }),
             vnets: Vec::new(),
             files: Vec::new(),
             boot_timeout: Seconds(Duration::from_secs(120)),

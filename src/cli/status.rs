@@ -47,8 +47,8 @@ struct DomainStatus {
     name: Name,
     kind: &'static str,
     state: String,
-    vcpus: u32,
-    memory_mib: u64,
+    vcpus: Option<u32>,
+    memory_mib: Option<u64>,
     /// Of one host CPU, in percent; over 100 with several vCPUs at work.
     cpu_percent: f64,
     uptime_seconds: Option<u64>,
@@ -130,7 +130,10 @@ fn examine(state: &State, record: Record) -> Result<LabStatus> {
 
 fn sample(lab: &OpenLab) -> Vec<DomainStatus> {
     let domains = &lab.record.topology.domains;
-    let stats = |domain: &Domain| lab.hypervisor.domain_stats(&domain.libvirt_name).ok();
+    let stats = |domain: &Domain| {
+        let guest = domain.guest()?;
+        lab.hypervisor.domain_stats(&guest.libvirt_name).ok()
+    };
     let began = Instant::now();
     let before: Vec<_> = domains.iter().map(stats).collect();
     std::thread::sleep(SAMPLE);
@@ -155,12 +158,22 @@ fn sample(lab: &OpenLab) -> Vec<DomainStatus> {
 
 fn status_of(domain: &Domain, stats: Option<DomainStats>, cpu_percent: f64) -> DomainStatus {
     let started = stats.as_ref().and_then(|stats| stats.started);
+    let split = domain.split.as_ref();
+    let given = stats.as_ref().map(|stats| stats.memory);
+    let memory = given.or(split.map(|split| split.memory));
     DomainStatus {
         name: domain.name.clone(),
-        kind: "vm",
-        vcpus: stats.as_ref().map_or(domain.vcpus, |stats| stats.vcpus),
-        memory_mib: stats.as_ref().map_or(domain.memory, |stats| stats.memory).0 >> 20,
-        state: stats.map_or_else(|| "not there".to_owned(), |stats| stats.state),
+        kind: domain.kind.word(),
+        vcpus: stats
+            .as_ref()
+            .map(|stats| stats.vcpus)
+            .or(split.map(|s| s.vcpus)),
+        memory_mib: memory.map(|memory| memory.0 >> 20),
+        state: match (stats, domain.guest()) {
+            (Some(stats), _) => stats.state,
+            (None, Some(_)) => "not there".to_owned(),
+            (None, None) => "-".to_owned(),
+        },
         cpu_percent,
         uptime_seconds: started.map(|started| {
             u64::try_from(Timestamp::now().duration_since(started).as_secs()).unwrap_or_default()
@@ -171,6 +184,10 @@ fn status_of(domain: &Domain, stats: Option<DomainStats>, cpu_percent: f64) -> D
             .map(|vnet| format!("{}={}", vnet.vswitch, vnet.ip))
             .collect(),
     }
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 fn draw(lab: &LabStatus) -> String {
@@ -191,10 +208,10 @@ fn draw(lab: &LabStatus) -> String {
             domain.name.to_string(),
             domain.kind.to_owned(),
             domain.state.clone(),
-            domain.vcpus.to_string(),
-            format!("{} MiB", domain.memory_mib),
+            or_dash(domain.vcpus),
+            or_dash(domain.memory_mib.map(|mib| format!("{mib} MiB"))),
             format!("{:.0} %", domain.cpu_percent),
-            domain.uptime_seconds.map_or_else(|| "-".to_owned(), uptime),
+            or_dash(domain.uptime_seconds.map(uptime)),
             domain.addresses.join(" "),
         ]);
     }

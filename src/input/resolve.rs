@@ -14,7 +14,9 @@ use super::topology_spec::{
     COUNT_MAX, DiskSpec, DomainSpec, ImageSourceSpec, TopologySpec, VnetSpec, VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{Bytes, Disk, Domain, GuestFile, Lab, Name, Topology, Vnet, Vswitch};
+use crate::model::{
+    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Split, Topology, Vnet, Vswitch,
+};
 use crate::render::{TemplateError, Templates};
 
 /// What one domain is made of before addresses are known.
@@ -74,12 +76,9 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .iter()
         .map(|seat| {
             let vnets = seat.ports.iter().zip(assigned.by_ref());
-            Domain {
+            let guest = Guest {
                 libvirt_name: names::libvirt_name(&lab, &seat.name),
                 uuid: names::uuid(&lab, names::Kind::Domain, &seat.name),
-                name: seat.name.clone(),
-                group: seat.spec.name.value.clone(),
-                index: seat.index,
                 // Its absence is noted, so the stand-in goes no further than this draft.
                 image: seat
                     .spec
@@ -88,9 +87,17 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .unwrap_or(&seat.spec.name)
                     .value
                     .clone(),
-                vcpus: seat.spec.vcpus,
-                memory: seat.spec.memory,
                 disks: group_disks[seat.spec.name.value.as_str()].clone(),
+            };
+            Domain {
+                name: seat.name.clone(),
+                group: seat.spec.name.value.clone(),
+                index: seat.index,
+                kind: DomainKind::Vm(Box::new(guest)),
+                split: Some(Split {
+                    vcpus: seat.spec.vcpus,
+                    memory: seat.spec.memory,
+                }),
                 vnets: vnets
                     .map(|((_, vswitch), (mac, ip))| Vnet {
                         vswitch: vswitch.name.value.clone(),

@@ -5,6 +5,7 @@
 
 mod digest;
 mod disk;
+mod domain;
 mod event;
 mod host;
 mod image;
@@ -15,12 +16,14 @@ mod name;
 mod observed;
 mod playbook;
 mod secret;
+mod split;
 mod topology;
 mod trial;
 mod units;
 
 pub use digest::{Digest, Digester, ParseDigestError};
 pub use disk::{Disk, DiskCache, DiskFormat, DiskSource, Filesystem, IoLimits, Medium, Mount};
+pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
 pub use image::{BuildFile, FileContent, Image, ImageParts, ImageRecipe, ImageSource};
@@ -35,6 +38,7 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::LabSecret;
-pub use topology::{Domain, GuestFile, Lab, Topology, Vnet, Vswitch, VswitchMode};
+pub use split::Split;
+pub use topology::{GuestFile, Lab, Topology, Vnet, Vswitch, VswitchMode};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};

@@ -7,7 +7,7 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Bytes, Disk, Image, MacAddr, Name, Seconds};
+use super::{Domain, Image, MacAddr, Name};
 
 /// What a lab is. Serialised, it is what locks and archives hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,35 +58,6 @@ pub struct Vswitch {
     pub uuid: Uuid,
 }
 
-/// A machine of the lab.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Domain {
-    /// Its name: host name in the guest, and what a person types.
-    pub name: Name,
-    /// The key in the file; `dom` for `dom1` … `dom4`.
-    pub group: Name,
-    /// Position in its group, from 1.
-    pub index: u32,
-    /// Name of the libvirt domain.
-    pub libvirt_name: String,
-    /// UUID of the libvirt domain.
-    pub uuid: Uuid,
-    /// Key into [`Topology::images`].
-    pub image: Name,
-    /// Virtual CPUs.
-    pub vcpus: u32,
-    /// Memory.
-    pub memory: Bytes,
-    /// Disks beyond the seed, in order; the first is the root overlay when the image has a disk.
-    pub disks: Vec<Disk>,
-    /// Ports, in order.
-    pub vnets: Vec<Vnet>,
-    /// Files rendered into the guest before it starts.
-    pub files: Vec<GuestFile>,
-    /// Longest time for each step on the way from started to ready.
-    pub boot_timeout: Seconds,
-}
-
 /// A domain's port on a vswitch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vnet {
@@ -115,12 +86,5 @@ impl Topology {
     /// Finds a domain by name.
     pub fn domain(&self, name: &str) -> Option<&Domain> {
         self.domains.iter().find(|d| d.name.as_str() == name)
-    }
-}
-
-impl Domain {
-    /// The address labrig reaches it at: that of its first vnet.
-    pub fn address(&self) -> Option<Ipv4Addr> {
-        self.vnets.first().map(|v| v.ip)
     }
 }

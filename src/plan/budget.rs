@@ -70,15 +70,15 @@ pub fn check_budget(
             .hint("give the domains less memory, start fewer of them, or end what else uses the host's memory"),
         );
     }
-    for domain in topology
-        .domains
-        .iter()
-        .filter(|domain| domain.vcpus > host.threads)
-    {
+    let large = topology.domains.iter().filter_map(|domain| {
+        let vcpus = domain.split.as_ref()?.vcpus;
+        (vcpus > host.threads).then_some((domain, vcpus))
+    });
+    for (domain, vcpus) in large {
         let path = format!("domains.{}.split.cpus", domain.group);
         let message = format!(
             "domain {} has {} vcpus, the host only {} threads",
-            domain.name, domain.vcpus, host.threads
+            domain.name, vcpus, host.threads
         );
         notes.push(
             Note::warning(path, message)

@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Image, LabPaths,
-    LabSecret, Medium, Name, Reservation, Seconds, Topology,
+    Acceleration, Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Guest, Image,
+    LabPaths, LabSecret, Medium, Name, Reservation, Seconds, Split, Topology,
 };
 use crate::render::{DiskPart, DomainParts, Identity, Seed, domain_xml, network_xml, seed};
 
@@ -147,23 +147,18 @@ impl Desired {
             .domains
             .iter()
             .filter_map(|domain| {
-                Some((
+                let guest = domain.guest()?;
+                Some(Made {
                     domain,
-                    topology.images.get(&domain.image)?,
-                    domain.address()?,
-                ))
+                    guest,
+                    split: domain.split.as_ref()?,
+                    image: topology.images.get(&guest.image)?,
+                    address: domain.address()?,
+                })
             })
-            .map(|(domain, image, address)| {
-                let seed = seed(topology, domain, secret, &client, files(domain)?);
-                Ok(desired_domain(
-                    topology,
-                    paths,
-                    acceleration,
-                    domain,
-                    image,
-                    address,
-                    seed,
-                ))
+            .map(|made| {
+                let seed = seed(topology, made.domain, secret, &client, files(made.domain)?);
+                Ok(desired_domain(topology, paths, acceleration, &made, seed))
             })
             .collect::<Result<_, E>>()?;
         Ok(Self {
@@ -174,20 +169,34 @@ impl Desired {
     }
 }
 
+/// A domain that labrig makes, with all that it needs.
+struct Made<'a> {
+    domain: &'a Domain,
+    guest: &'a Guest,
+    split: &'a Split,
+    image: &'a Image,
+    address: Ipv4Addr,
+}
+
 fn desired_domain(
     topology: &Topology,
     paths: &LabPaths,
     acceleration: Acceleration,
-    domain: &Domain,
-    image: &Image,
-    address: Ipv4Addr,
+    made: &Made<'_>,
     seed: Seed,
 ) -> DesiredDomain {
+    let &Made {
+        domain,
+        guest,
+        split,
+        image,
+        address,
+    } = made;
     let link = paths.image(image.key);
     let holds = image.source.holds();
     let mut disks = Vec::new();
     let mut places = Vec::new();
-    for (i, disk) in domain.disks.iter().enumerate() {
+    for (i, disk) in guest.disks.iter().enumerate() {
         places.push(match &disk.source {
             DiskSource::Volume { path } | DiskSource::File { path, .. } => path.clone(),
             DiskSource::Made { on, format, size } => {
@@ -219,7 +228,7 @@ fn desired_domain(
     let parts = DomainParts {
         kernel: holds.kernel.then_some(kernel.as_path()),
         initrd: holds.initrd.then_some(initrd.as_path()),
-        disks: std::iter::zip(&domain.disks, &places)
+        disks: std::iter::zip(&guest.disks, &places)
             .map(|(disk, path)| DiskPart { disk, path })
             .collect(),
         has_root: holds.disk,
@@ -227,21 +236,21 @@ fn desired_domain(
         cloud_init: image.cloud_init,
         console: &console,
     };
-    let (xml, definition) = domain_xml(topology, domain, &parts, acceleration);
+    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
     let networks = domain
         .vnets
         .iter()
         .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
     DesiredDomain {
         name: domain.name.clone(),
-        libvirt_name: domain.libvirt_name.clone(),
-        image: domain.image.clone(),
+        libvirt_name: guest.libvirt_name.clone(),
+        image: guest.image.clone(),
         networks: networks.collect(),
         disks,
         seed: (seed_path, seed),
         xml,
         definition,
-        memory: domain.memory,
+        memory: split.memory,
         address,
         boot_timeout: domain.boot_timeout,
     }

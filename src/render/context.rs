@@ -21,8 +21,9 @@ struct DomainView<'a> {
     ip: Option<Ipv4Addr>,
     /// Address by vswitch; of several vnets on one vswitch, the first.
     ips: BTreeMap<&'a str, Ipv4Addr>,
-    vcpus: u32,
-    memory_mib: u64,
+    /// None for an external machine.
+    vcpus: Option<u32>,
+    memory_mib: Option<u64>,
 }
 
 /// What all templates of a lab see. Made once: contexts made from it share its values.
@@ -71,8 +72,8 @@ impl<'a> DomainView<'a> {
             index: domain.index,
             ip: domain.address(),
             ips,
-            vcpus: domain.vcpus,
-            memory_mib: domain.memory.0 >> 20,
+            vcpus: domain.split.as_ref().map(|split| split.vcpus),
+            memory_mib: domain.split.as_ref().map(|split| split.memory.0 >> 20),
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::xml::{Xml, empty, tagged, text};
-use crate::model::{Acceleration, Digest, Disk, DiskFormat, DiskSource, Domain, Topology};
+use crate::model::{
+    Acceleration, Digest, Disk, DiskFormat, DiskSource, Domain, Guest, Split, Topology,
+};
 
 /// Files a domain is put together from; all paths as the hypervisor's host sees them.
 #[derive(Debug, Clone)]
@@ -36,7 +38,7 @@ pub struct DiskPart<'a> {
 /// The definition of a domain with its digest.
 pub fn domain_xml(
     topology: &Topology,
-    domain: &Domain,
+    (domain, guest, split): (&Domain, &Guest, &Split),
     parts: &DomainParts<'_>,
     acceleration: Acceleration,
 ) -> (String, Digest) {
@@ -48,15 +50,15 @@ pub fn domain_xml(
         xml.create_element("domain")
             .with_attribute(("type", kind))
             .write_inner_content(|xml| {
-                text(xml, "name", &domain.libvirt_name)?;
-                text(xml, "uuid", domain.uuid.to_string())?;
+                text(xml, "name", &guest.libvirt_name)?;
+                text(xml, "uuid", guest.uuid.to_string())?;
                 tag.map_or(Ok(()), |tag| tag.write(xml))?;
                 xml.create_element("memory")
                     .with_attribute(("unit", "KiB"))
                     .write_text_content(quick_xml::events::BytesText::new(
-                        &domain.memory.kib_rounded_up().to_string(),
+                        &split.memory.kib_rounded_up().to_string(),
                     ))?;
-                text(xml, "vcpu", domain.vcpus.to_string())?;
+                text(xml, "vcpu", split.vcpus.to_string())?;
                 if parts.cloud_init {
                     smbios(xml)?;
                 }

@@ -45,7 +45,9 @@ pub fn seed(
     files: Vec<(String, u32, Vec<u8>)>,
 ) -> Seed {
     let host = Identity::host(secret, &domain.name);
-    let image = topology.images.get(&domain.image);
+    let image = domain
+        .guest()
+        .and_then(|guest| topology.images.get(&guest.image));
     if image.is_some_and(|image| image.cloud_init) {
         let entries = cloud_init::entries(topology, domain, &host, client, &files);
         return Seed::of(Form::NoCloud, entries);
@@ -212,7 +214,7 @@ fn mounts(domain: &Domain) -> String {
 
 /// Disks that are to be mounted, in the order to mount them in.
 pub(super) fn by_depth(domain: &Domain) -> Vec<(&Disk, &crate::model::Mount)> {
-    let mounts = domain.disks.iter();
+    let mounts = domain.guest().into_iter().flat_map(|guest| &guest.disks);
     let mut mounts: Vec<_> = mounts
         .filter_map(|disk| Some((disk, disk.mount.as_ref()?)))
         .collect();

@@ -152,8 +152,16 @@ fn domains(topology: &Topology) -> String {
         } else {
             format!("{n} x {}", domain.group)
         };
-        let vcpus = count(domain.vcpus as usize, "vCPU");
-        format!("{name} ({vcpus}, {}, {})", domain.memory, domain.image)
+        let mut facts = Vec::new();
+        if let Some(split) = &domain.split {
+            facts.push(count(split.vcpus as usize, "vCPU"));
+            facts.push(split.memory.to_string());
+        }
+        facts.push(match domain.guest() {
+            Some(guest) => guest.image.to_string(),
+            None => domain.kind.word().to_owned(),
+        });
+        format!("{name} ({})", facts.join(", "))
     };
     groups
         .into_iter()
