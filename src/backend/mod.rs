@@ -3,6 +3,7 @@
 //! Each part implements a trait of `ports` or answers a question of `cli`; none knows the engine.
 
 mod clock;
+pub mod disks;
 pub mod doctor;
 pub mod embedded;
 pub mod fake;

@@ -7,6 +7,7 @@ mod down;
 mod error;
 mod exec;
 mod host;
+mod image;
 mod lab;
 mod lock;
 pub mod notes;
@@ -100,6 +101,9 @@ enum Verb {
     Show(runs::ShowArgs),
     /// Take a lab down, with all that was made for it
     Down(down::DownArgs),
+    /// Look after the images that labs are made from
+    #[command(subcommand)]
+    Image(image::ImageVerb),
     /// Look at this machine
     #[command(subcommand)]
     Host(host::HostVerb),
@@ -152,6 +156,7 @@ fn run() -> ExitCode {
         Verb::Runs(args) => runs::runs(&global, &args),
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
+        Verb::Image(verb) => image::run(&global, &verb),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),
         Verb::HostInit(args) => host::init(&args),

@@ -66,9 +66,14 @@ impl LabPaths {
         self.root.join("console").join(format!("{domain}.log"))
     }
 
+    /// Links to the images it uses.
+    pub fn images(&self) -> PathBuf {
+        self.root.join("images")
+    }
+
     /// Link to the directory of the image with this key in the store.
     pub fn image(&self, key: Digest) -> PathBuf {
-        self.root.join("images").join(key.short(16))
+        self.images().join(key.short(16))
     }
 
     /// There while a domain runs that labrig started; its time of change is that of the start.

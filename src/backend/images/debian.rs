@@ -141,6 +141,7 @@ const INITRD: Initrd<'static> = Initrd {
         "ext4",
         "virtio_net",
     ],
+    filesystems: &[],
     directories: &[],
 };
 

@@ -14,9 +14,10 @@ use super::rootfs::Rootfs;
 use crate::model::BuildFile;
 
 /// Packages the parts are taken from; util-linux gives `flock`, which busybox here lacks.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "busybox-static",
     "dropbear-bin",
+    "e2fsprogs",
     "linux-image-cloud-amd64",
     "util-linux",
 ];
@@ -48,9 +49,11 @@ const INITRD: Initrd<'static> = Initrd {
             "usr/bin/dropbearconvert",
         ),
         ("usr/bin/flock", "usr/bin/flock"),
+        ("usr/sbin/mke2fs", "usr/sbin/mkfs.ext4"),
     ],
     // Drivers for what labrig gives a guest.
     modules: &["virtio_pci", "virtio_net", "virtio_blk"],
+    filesystems: &["ext4"],
     directories: &[
         ("etc/dropbear", 0o700),
         ("run", 0o755),

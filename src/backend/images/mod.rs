@@ -9,6 +9,7 @@ mod debian;
 mod download;
 mod import;
 mod initrd;
+mod inventory;
 mod link;
 mod manifest;
 mod micro;
@@ -17,5 +18,6 @@ mod packages;
 mod rootfs;
 mod store;
 
-pub use link::link;
+pub use inventory::{Collected, Hold, StoredContent};
+pub use link::{link, linked};
 pub use store::{Store, StoredImage};

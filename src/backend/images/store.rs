@@ -21,8 +21,8 @@ const FINGERPRINT_DIGITS: usize = 16;
 
 /// A store in a directory.
 pub struct Store {
-    root: PathBuf,
-    builder: Box<dyn Builder>,
+    pub(super) root: PathBuf,
+    pub(super) builder: Box<dyn Builder>,
 }
 
 /// An image in the store, for lists.
@@ -79,39 +79,9 @@ impl Store {
         Ok(images.into_values().collect())
     }
 
-    /// Removes an image; whether a domain uses it is the caller's to know. Gives whether there was
-    /// one.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
-    pub fn remove(&self, key: Digest) -> Result<bool, PortError> {
-        let Some(directory) = self.directory_of(key)? else {
-            return Ok(false);
-        };
-        let _lock = self.lock(key, &|_| {})?;
-        for name in self.key_names(key) {
-            remove_if_there(&self.root.join("keys").join(name))?;
-        }
-        let used = names_in(&self.root.join("keys"))?
-            .iter()
-            .filter_map(|name| self.content_named_by(name).transpose())
-            .collect::<Result<Vec<_>, _>>()?;
-        if !used.contains(&directory) {
-            // Out of sight at once, so that nobody finds half of it.
-            let work = self.work_directory(key);
-            self.builder.discard(&work)?;
-            fs_err::create_dir_all(&work)?;
-            match fs_err::rename(&directory, work.join("removed")) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.into()),
-                _ => self.builder.discard(&work)?,
-            }
-        }
-        Ok(true)
-    }
-
     /// Names a key may have: an import's is the key, a build's has the builder's fingerprint, so
     /// that a changed builder does not find what its elder made.
-    fn key_names(&self, key: Digest) -> [String; 2] {
+    pub(super) fn key_names(&self, key: Digest) -> [String; 2] {
         [
             format!(
                 "{key}-{}",
@@ -130,7 +100,7 @@ impl Store {
         Ok(None)
     }
 
-    fn content_named_by(&self, key_name: &str) -> Result<Option<PathBuf>, PortError> {
+    pub(super) fn content_named_by(&self, key_name: &str) -> Result<Option<PathBuf>, PortError> {
         let path = self.root.join("keys").join(key_name);
         let text = match fs_err::read_to_string(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -143,11 +113,11 @@ impl Store {
         Ok(Some(self.content_directory(digest)))
     }
 
-    fn content_directory(&self, digest: Digest) -> PathBuf {
+    pub(super) fn content_directory(&self, digest: Digest) -> PathBuf {
         self.root.join("content").join(digest.to_string())
     }
 
-    fn work_directory(&self, key: Digest) -> PathBuf {
+    pub(super) fn work_directory(&self, key: Digest) -> PathBuf {
         self.root.join("work").join(key.to_string())
     }
 
@@ -370,6 +340,7 @@ impl ImageStore for Store {
         if let Some(files) = self.find(image.key)? {
             return Ok(files);
         }
+        let _hold = self.hold()?;
         let _lock = self.lock(image.key, progress)?;
         if let Some(files) = self.find(image.key)? {
             return Ok(files);
@@ -392,7 +363,7 @@ fn seal(path: &Path) -> io::Result<()> {
     fs_err::File::open(path)?.sync_all()
 }
 
-fn names_in(directory: &Path) -> io::Result<Vec<String>> {
+pub(super) fn names_in(directory: &Path) -> io::Result<Vec<String>> {
     let entries = match fs_err::read_dir(directory) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read?,

@@ -1,5 +1,6 @@
 //! Tests of the store with a builder that is quick and can be told to fail.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -255,7 +256,7 @@ fn a_changed_file_is_an_error_with_advice() {
         "{}",
         chain(&error)
     );
-    assert_eq!(world.store().list().unwrap(), []);
+    assert!(world.store().list().unwrap().is_empty());
     // Never silently built over: the lab that uses it may be running.
     assert!(ensure(&world.store(), &image).is_err());
 }
@@ -294,34 +295,76 @@ fn a_changed_builder_does_not_find_what_its_elder_made() {
     assert_eq!(world.builds(), 1);
 }
 
+fn collect(
+    world: &World,
+    keep: &BTreeSet<Digest>,
+    dry_run: bool,
+) -> Result<Vec<crate::backend::images::Collected>, PortError> {
+    world.store().collect(|| Ok(keep.clone()), dry_run)
+}
+
 #[test]
-fn lists_and_removes() {
+fn what_no_lab_links_is_collected() {
     let world = World::new();
     let (old, new) = (micro("bookworm"), micro("trixie"));
     let files = ensure(&world.store(), &old).unwrap();
-    ensure(&world.store(), &new).unwrap();
-    let sizes: Vec<_> = world
-        .store()
-        .list()
-        .unwrap()
-        .iter()
-        .map(|image| image.size.0)
-        .collect();
-    assert_eq!(
-        sizes.iter().sum::<u64>(),
-        ("bookworm".len() + "trixie".len()) as u64
-    );
-    assert!(world.store().remove(old.key).unwrap());
+    let kept = ensure(&world.store(), &new).unwrap();
+    fs_err::write(world.root().join("work/abc.part"), "half a download").unwrap();
+    let work = world.root().join("work").join(old.key.to_string());
+    std::fs::create_dir_all(work.join("stage")).unwrap();
+
+    let contents = world.store().contents(false).unwrap();
+    assert_eq!(contents.len(), 2);
+    let content = contents.iter().find(|c| c.digest == files.digest).unwrap();
+    assert_eq!(content.keys, [old.key].into());
+    assert_eq!(content.size.0, "bookworm".len() as u64);
+    assert!(content.is_current && content.damage.is_none() && content.made.is_some());
+
+    // Links of a lab say what stays.
+    let links = world.root().join("lab/images");
+    crate::backend::images::link(&links.join(new.key.short(16)), &kept).unwrap();
+    let keep = crate::backend::images::linked(&links).unwrap();
+    assert_eq!(keep, [kept.digest].into());
+
+    let said = collect(&world, &keep, true).unwrap();
+    assert!(files.kernel.as_ref().unwrap().exists());
+    assert_eq!(collect(&world, &keep, false).unwrap(), said);
+    let names: Vec<_> = said.iter().map(|c| c.name.clone()).collect();
+    assert_eq!(names, [files.digest.to_string(), "abc.part".to_owned()]);
     assert!(!files.kernel.unwrap().exists());
-    assert!(!world.store().remove(old.key).unwrap());
-    let left: Vec<_> = world
-        .store()
-        .list()
+    assert_eq!(world.store().find(old.key).unwrap(), None);
+    assert_eq!(world.store().find(new.key).unwrap(), Some(kept));
+    assert_eq!(world.left_in_work(), 0);
+    assert_eq!(collect(&world, &keep, false).unwrap(), []);
+}
+
+#[test]
+fn nothing_is_collected_while_somebody_holds_the_store() {
+    let world = World::new();
+    ensure(&world.store(), &micro("bookworm")).unwrap();
+    let holds = [world.store().hold().unwrap(), world.store().hold().unwrap()];
+    let error = collect(&world, &BTreeSet::new(), false).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotYet);
+    drop(holds);
+    let collected = collect(&world, &BTreeSet::new(), false).unwrap();
+    assert_eq!(collected.len(), 1);
+}
+
+#[test]
+fn a_change_that_does_not_show_is_found_when_all_is_read() {
+    let world = World::new();
+    let kernel = ensure(&world.store(), &micro("bookworm"))
         .unwrap()
-        .iter()
-        .map(|image| image.key)
-        .collect();
-    assert_eq!((left, world.left_in_work()), (vec![new.key], 0));
+        .kernel
+        .unwrap();
+    let before = std::fs::metadata(&kernel).unwrap().modified().unwrap();
+    overwrite(&kernel, "BOOKWORM");
+    let file = std::fs::File::options().write(true).open(&kernel).unwrap();
+    file.set_modified(before).unwrap();
+    for (all, damaged) in [(false, false), (true, true)] {
+        let contents = world.store().contents(all).unwrap();
+        assert_eq!(contents[0].damage.is_some(), damaged);
+    }
 }
 
 /// An image of files in a directory, with the key that goes with them.
