@@ -70,6 +70,11 @@ impl FakeHypervisor {
         world.files.insert(path.to_owned(), number);
     }
 
+    /// Puts a file there that is no lab's.
+    pub fn keep_file(&self, path: &Path) {
+        self.lock().others.insert(path.to_owned());
+    }
+
     /// Removes the link to an image.
     pub fn lose_link(&self, link: &Path) {
         self.lock().links.remove(link);
@@ -344,6 +349,9 @@ impl Hypervisor for FakeHypervisor {
     fn remove_file(&self, path: &Path) -> Result<(), PortError> {
         let object = path.display().to_string();
         self.call(Operation::RemoveFile, "remove file", &object, |world| {
+            if world.others.contains(path) {
+                return Err("it is not the lab's".to_owned());
+            }
             world.files.remove(path);
             Ok(())
         })
