@@ -1,16 +1,13 @@
 //! Disks that a lab uses and does not make: whether they are there, and are what the topology says.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use nix::unistd::{AccessFlags, access};
 
 use crate::diag::Note;
-use crate::model::{Disk, DiskFormat, DiskSource, Topology};
-
-/// How every qcow2 file begins (QEMU, docs/interop/qcow2.txt).
-const QCOW2: &[u8] = b"QFI\xfb";
+use crate::model::{Bytes, Disk, DiskFormat, DiskSource, Topology};
 
 /// Notes about volumes and files that are missing, or are something else. Where `is_own` says that
 /// domains run as this user, about those that the user may not write to as well.
@@ -55,11 +52,11 @@ fn problem(disk: &Disk, is_own: bool) -> Option<(String, &'static str)> {
             let hint = "name a qcow2 or raw file; a logical volume goes by `on: lvm`";
             return Some((format!("{shown} is no regular file"), hint));
         }
-        DiskSource::File { format, .. } => match (starts_as_qcow2(path), format) {
-            (true, DiskFormat::Raw) => {
+        DiskSource::File { format, .. } => match (format_of(path), format) {
+            (Ok((DiskFormat::Qcow2, _)), DiskFormat::Raw) => {
                 return Some((format!("{shown} is a qcow2 file"), "say `format: qcow2`"));
             }
-            (false, DiskFormat::Qcow2) => {
+            (Ok((DiskFormat::Raw, _)), DiskFormat::Qcow2) => {
                 return Some((
                     format!("{shown} is no qcow2 file"),
                     "say `format: raw`, or convert it with qemu-img",
@@ -78,10 +75,19 @@ fn problem(disk: &Disk, is_own: bool) -> Option<(String, &'static str)> {
     None
 }
 
-fn starts_as_qcow2(path: &Path) -> bool {
-    let mut start = [0; QCOW2.len()];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == QCOW2
+/// Format and virtual size of a disk file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn format_of(path: &Path) -> io::Result<(DiskFormat, Bytes)> {
+    let mut file = fs_err::File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut header = [0; DiskFormat::HEADER];
+    if length >= DiskFormat::HEADER as u64 {
+        file.read_exact(&mut header)?;
+    }
+    let (format, size) = DiskFormat::of_header(&header);
+    Ok((format, size.unwrap_or(Bytes(length))))
 }
 
 #[cfg(test)]
@@ -98,7 +104,10 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             path
         };
-        let (raw, qcow2) = (write("raw", b"x"), write("qcow2", b"QFI\xfb\0"));
+        let (raw, qcow2) = (
+            write("raw", b"x"),
+            write("qcow2", &[&b"QFI\xfb"[..], &[0; 40]].concat()),
+        );
         let file = |path: &Path, format| DiskSource::File {
             path: path.to_owned(),
             format,

@@ -158,6 +158,22 @@ impl Disk {
 }
 
 impl DiskFormat {
+    /// Bytes at the beginning of a file that tell its format.
+    pub const HEADER: usize = 32;
+
+    /// The format of a disk file by its beginning, and the virtual size where the format holds one. A
+    /// qcow2 file begins with "QFI\xfb" and has its size as a big-endian number at byte 24 (QEMU,
+    /// docs/interop/qcow2.txt); all else is raw.
+    pub fn of_header(header: &[u8; Self::HEADER]) -> (Self, Option<Bytes>) {
+        match header {
+            [b'Q', b'F', b'I', 0xfb, .., a, b, c, d, e, f, g, h] => {
+                let size = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+                (Self::Qcow2, Some(Bytes(size)))
+            }
+            _ => (Self::Raw, None),
+        }
+    }
+
     /// Its name in libvirt and QEMU.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -201,5 +217,20 @@ impl Filesystem {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_file_is_known_by_its_header() {
+        let mut header = [0; DiskFormat::HEADER];
+        assert_eq!(DiskFormat::of_header(&header), (DiskFormat::Raw, None));
+        header[..4].copy_from_slice(b"QFI\xfb");
+        header[24..].copy_from_slice(&5_u64.to_be_bytes());
+        let found = DiskFormat::of_header(&header);
+        assert_eq!(found, (DiskFormat::Qcow2, Some(Bytes(5))));
     }
 }

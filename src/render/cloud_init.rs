@@ -123,11 +123,21 @@ fn user_data(
 
 /// Marks the guest ready, if its disks are where they are to be.
 fn ready(domain: &Domain) -> String {
-    let mut script = String::from("#!/bin/sh\n");
+    let mut script = String::from(
+        "#!/bin/sh\n\
+         failed=/var/lib/labrig/mounts-failed\n\
+         rm -f \"$failed\"\n\
+         fail() {\n\
+         \x20   mkdir -p \"${failed%/*}\"\n\
+         \x20   echo \"$*\" >>\"$failed\"\n\
+         \x20   echo \"labrig: $*\" >/dev/console\n\
+         \x20   exit 1\n\
+         }\n",
+    );
     for (_, mount) in by_depth(domain) {
         let quoted = shlex::try_quote(&mount.at).unwrap_or_default();
         script.push_str(&format!(
-            "mountpoint -q {quoted} || mount {quoted} || {{ echo \"labrig: no disk at \"{quoted} >/dev/console; exit 1; }}\n"
+            "mountpoint -q {quoted} || mount {quoted} || fail \"there is no disk on \"{quoted}\n"
         ));
     }
     script.push_str(

@@ -12,6 +12,7 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::disks;
 use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
 use crate::backend::ram;
@@ -20,7 +21,7 @@ use crate::model::{
     Bytes, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork,
     Reservation,
 };
-use crate::ports::{Hypervisor, ImageFiles, PortError};
+use crate::ports::{ErrorKind, Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
 
 /// Everything libvirt may keep for a domain goes with it; flags of what it never had are ignored.
@@ -187,6 +188,18 @@ fn files_in(directory: &Path) -> std::io::Result<std::collections::BTreeSet<Path
     }
 }
 
+/// An overlay smaller than what it lies on would cut the guest's filesystem off, and QEMU makes it
+/// all the same. The size of an image that is downloaded is known no earlier.
+fn check_size(backing: &Path, size: Bytes) -> Result<(), PortError> {
+    let (_, least) = disks::format_of(backing)?;
+    if size >= least {
+        return Ok(());
+    }
+    let what = format!("make a disk of {size}: its image has {least}");
+    Err(PortError::new(ErrorKind::Fatal, what)
+        .hint("make the root disk larger, or leave its size out"))
+}
+
 fn touch(marker: &Path) -> Result<(), PortError> {
     make_parent(marker)?;
     Ok(fs::write(marker, "")?)
@@ -207,7 +220,7 @@ impl Hypervisor for Libvirt {
     fn start_network(&self, name: &str) -> Result<(), PortError> {
         let Some(network) = self.own_network(name)? else {
             return Err(PortError::new(
-                crate::ports::ErrorKind::Fatal,
+                ErrorKind::Fatal,
                 format!("start network {name}: it is not defined"),
             ));
         };
@@ -294,6 +307,9 @@ impl Hypervisor for Libvirt {
         }
         // Published by rename: what is there under its name is whole.
         let unfinished = path.with_extension("new");
+        if let (Some(backing), Some(size)) = (backing, size) {
+            check_size(backing, size)?;
+        }
         let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", format.as_str()]);
         if let Some(backing) = backing {
             tool = tool.args(["-F", "qcow2", "-b"]).arg(backing);

@@ -3,7 +3,8 @@
 
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 
-say() { echo "labrig: $*" >/dev/console; }
+console=/dev/console
+say() { echo "labrig: $*" >"$console"; }
 
 mount_kernel_filesystems() {
     mount -t devtmpfs -o mode=0755 devtmpfs /dev
@@ -55,17 +56,21 @@ plant_seed() {
 # guest without its disks is not ready: what fails leaves a mark.
 mount_disks() {
     root=${1%/}
+    console=$root/dev/console
     failed=$root/var/lib/labrig/mounts-failed
     rm -f "$failed"
     [ -e "$root/etc/labrig/mounts" ] || return
     while read -r name filesystem directory options; do
-        mount_disk </dev/null || : >"$failed"
+        if ! reason=$(mount_disk </dev/null 2>&1); then
+            say "$reason"
+            echo "$reason" >>"$failed"
+        fi
     done <"$root/etc/labrig/mounts"
 }
 
 mount_disk() {
     if ! disk_with_serial "$name" "$root/sys"; then
-        say "there is no disk $name for $directory"
+        echo "there is no disk $name for $directory"
         return 1
     fi
     if ! grep -qw "$filesystem" "$root/proc/filesystems"; then
@@ -83,13 +88,13 @@ mount_disk() {
         esac
         # shellcheck disable=SC2086 # a list of words
         if ! chroot "$root/" "mkfs.$filesystem" $options_of_mkfs "/dev/$disk"; then
-            say "$filesystem cannot be made on disk $name"
+            echo "$filesystem cannot be made on disk $name"
             return 1
         fi
     fi
     mkdir -p "$root$directory"
     if ! chroot "$root/" mount -t "$filesystem" -o "$options" "/dev/$disk" "$directory"; then
-        say "disk $name cannot be mounted on $directory as $filesystem with $options"
+        echo "disk $name cannot be mounted on $directory as $filesystem with $options"
         return 1
     fi
 }
