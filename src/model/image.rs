@@ -131,6 +131,23 @@ impl Image {
         }
     }
 
+    /// Forgets where its files lie on this machine: the key says what is in them.
+    pub fn forget_paths(&mut self) {
+        match &mut self.source {
+            ImageSource::Path {
+                disk,
+                kernel,
+                initrd,
+            } => {
+                for path in [disk, kernel, initrd].into_iter().flatten() {
+                    *path = PathBuf::new();
+                }
+            }
+            ImageSource::Build(recipe) => recipe.forget_paths(),
+            ImageSource::Url { .. } => {}
+        }
+    }
+
     /// The key of an image made of files: from the digests of those that there are. A file that is
     /// downloaded has the key that it would have if it were here.
     pub fn path_key(
@@ -212,6 +229,21 @@ impl ImageRecipe {
             }
         };
         digester.finish()
+    }
+
+    fn forget_paths(&mut self) {
+        let files = match self {
+            Self::Debian { files, .. } | Self::Micro { files, .. } => files,
+            Self::Layer { base, files, .. } => {
+                base.forget_paths();
+                files
+            }
+        };
+        for file in files {
+            if let FileContent::Path { path, .. } = &mut file.content {
+                *path = PathBuf::new();
+            }
+        }
     }
 
     /// The image below, if it is a layer.
