@@ -178,7 +178,7 @@ impl Debian<'_> {
         let packages =
             packages::from_status(&String::from_utf8_lossy(&root.read("var/lib/dpkg/status")?));
 
-        progress("packing the root filesystem");
+        progress("compressing the root filesystem");
         let tree = directory.join(Role::Tree.file_name());
         Tool::new("zstd")
             .args(["-q", "-3", "-T0", "-o"])

@@ -175,7 +175,7 @@ impl Store {
         image: &Image,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Option<PathBuf>, PortError> {
-        self.ensure(image, progress)?;
+        self.ensure(image, &|step| progress(&format!("the image below: {step}")))?;
         self.directory_of(image.key)
     }
 
