@@ -16,6 +16,7 @@ mod plan;
 mod progress;
 mod run;
 mod runs;
+mod schema;
 mod signals;
 mod ssh;
 mod state;
@@ -104,6 +105,8 @@ enum Verb {
     /// Look after the images that labs are made from
     #[command(subcommand)]
     Image(image::ImageVerb),
+    /// Print the JSON Schema of topologies, which editors use to complete and check them
+    Schema,
     /// Look at this machine
     #[command(subcommand)]
     Host(host::HostVerb),
@@ -157,6 +160,7 @@ fn run() -> ExitCode {
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
         Verb::Image(verb) => image::run(&global, &verb),
+        Verb::Schema => schema::run(),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),
         Verb::HostInit(args) => host::init(&args),

@@ -24,16 +24,32 @@ pub(super) struct LabArgs {
     /// [default: where the lab is, else embedded]
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
     pub host: Option<HostKind>,
+    /// Gives a variable of the topology another value; may be given several times
+    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
+    pub set: Vec<(String, serde_json::Value)>,
+}
+
+/// Parses `--set`.
+pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::Value), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), input::value_of(value))),
+        _ => Err("write a name and its value, as in users=100".to_owned()),
+    }
 }
 
 impl LabArgs {
+    /// What the command line decides beside a file.
+    pub(super) fn options(&self) -> Options {
+        Options {
+            name: self.name.clone(),
+            set: self.set.iter().cloned().collect(),
+            ..Options::default()
+        }
+    }
+
     /// Loads a topology under the name that was asked for, and shows what should be looked at.
     pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
-        let options = Options {
-            name: self.name.clone(),
-            ..Options::default()
-        };
-        let loaded = input::load_topology(topology, &options)?;
+        let loaded = input::load_topology(topology, &self.options())?;
         output::print_notes(&loaded.warnings);
         Ok(loaded)
     }

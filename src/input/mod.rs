@@ -5,30 +5,38 @@
 //! wrong at once. Nothing is created here.
 
 mod addresses;
+mod disks;
+mod expressions;
 mod files;
 mod guest_path;
 mod images;
+mod include;
+mod merge;
 mod names;
 mod playbook;
 mod playbook_spec;
 mod read;
 mod resolve;
+mod schema;
+mod shape;
 mod source;
 mod suggest;
 mod templates;
-mod topology_spec;
+mod topology;
 mod tree;
+mod vars;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use files::InputFile;
+pub use schema::topology_schema;
 pub use source::SourceMap;
 
 use crate::diag::Notes;
-use crate::model::{Digest, Name, Playbook, Topology};
+use crate::model::{Digest, Name, Playbook, Secrets, Topology};
 use crate::render::Templates;
-use read::{At, Doc};
+use read::Doc;
 
 /// What a caller may decide beside the file.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +47,8 @@ pub struct Options {
     /// resolved: the topology's directory joined with what it says. A rerun knows them from the
     /// archive, which keeps no disks.
     pub image_keys: BTreeMap<PathBuf, Digest>,
+    /// Values for the topology's variables, instead of those that it gives them.
+    pub set: BTreeMap<String, serde_json::Value>,
 }
 
 /// A file that was read, checked and resolved.
@@ -53,6 +63,8 @@ pub struct Loaded<T> {
     pub inputs: Vec<InputFile>,
     /// Its templates, as they were checked.
     pub templates: Templates,
+    /// Secrets of the environment that its files hold.
+    pub secrets: Secrets,
 }
 
 /// A playbook with its topology.
@@ -69,6 +81,7 @@ struct Draft {
     source: SourceMap,
     inputs: Vec<InputFile>,
     templates: Templates,
+    secrets: Secrets,
 }
 
 /// Loads a topology.
@@ -96,6 +109,7 @@ fn finish(draft: Option<Draft>, notes: Notes) -> Result<Loaded<Topology>, Notes>
             source: draft.source,
             inputs: draft.inputs,
             templates: draft.templates,
+            secrets: draft.secrets,
         }),
         _ => Err(notes),
     }
@@ -108,18 +122,20 @@ fn draft_topology(file: &Path, options: &Options) -> (Option<Draft>, Notes) {
 }
 
 fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
-    let (input, root) = files::read_tree(doc)?;
-    let spec = topology_spec::TopologySpec::read(&At::top(doc, &root))?;
-    let topology = resolve::resolve(doc, &spec, options)?;
+    let (mut inputs, mut root) = include::read_with_includes(doc)?;
+    let mut spec = topology::TopologySpec::read(doc, &mut root, options)?;
     let templates = Templates::beside(&doc.file);
-    templates::check_topology(doc, &spec, &topology, &templates);
-    let mut inputs = vec![input];
+    let (topology, copied) = resolve::resolve(doc, &spec, options, &templates)?;
+    inputs.extend(copied);
+    let secrets = std::mem::take(&mut spec.vars.secrets);
+    templates::check_topology(doc, &spec, &topology, &secrets, &templates);
     inputs.extend(template_inputs(&templates));
     Some(Draft {
         topology,
-        source: SourceMap::new(doc.file.clone(), root),
+        source: SourceMap::new(doc.files(), root),
         inputs,
         templates,
+        secrets,
     })
 }
 
@@ -131,6 +147,11 @@ fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
     })
 }
 
+/// What a text means as a value in a topology, as in `--set users=100`.
+pub fn value_of(text: &str) -> serde_json::Value {
+    read::meaning(text)
+}
+
 /// Whether a file is a playbook rather than a topology: a playbook has trials.
 pub fn is_playbook(file: &Path) -> bool {
     let text = files::read(file)
@@ -139,7 +160,7 @@ pub fn is_playbook(file: &Path) -> bool {
     // A file that cannot be understood is taken for a topology, whose loader says why, unless its
     // lines look like a playbook.
     let Some(text) = text else { return false };
-    match tree::parse(&text).0.map(|root| root.kind) {
+    match tree::parse(&text, 0).0.map(|root| root.kind) {
         Some(tree::Kind::Map(map)) => map.get("trial").or_else(|| map.get("topology")).is_some(),
         _ => text
             .lines()

@@ -6,36 +6,52 @@ use tera::Context;
 
 use super::Options;
 use super::addresses::{self, Port};
-use super::images::{self, Found};
+use super::disks;
+use super::files::InputFile;
+use super::images::{Finder, Found};
 use super::names;
 use super::read::{Doc, Spot, Written};
 use super::suggest;
-use super::topology_spec::{
-    COUNT_MAX, DiskSpec, DomainSpec, ImageSourceSpec, TopologySpec, VnetSpec, VswitchSpec,
+use super::templates::Checker;
+use super::topology::{
+    COUNT_MAX, DomainSpec, GroupSpec, ImageSpec, TopologySpec, VnetSpec, VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{
-    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Split, Topology, Vnet, Vswitch,
-};
-use crate::render::{TemplateError, Templates};
+use crate::model::{Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet, Vswitch};
+use crate::render::Templates;
 
 /// What one domain is made of before addresses are known.
 struct Seat<'s> {
     name: Name,
     index: u32,
     spec: &'s DomainSpec,
+    group: &'s GroupSpec,
     /// Which vnet of the group it is, and its vswitch.
     ports: Vec<(&'s VnetSpec, &'s VswitchSpec)>,
 }
 
 /// Resolves a topology. What is wrong is noted, and then the result is a draft that only serves
 /// to find more: it lacks whatever could not be resolved.
-pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Option<Topology> {
+///
+/// Gives the files that images copy as well.
+pub(super) fn resolve(
+    doc: &Doc,
+    spec: &TopologySpec,
+    options: &Options,
+    templates: &Templates,
+) -> Option<(Topology, Vec<InputFile>)> {
     let lab = options
         .name
         .clone()
         .or_else(|| spec.name.as_ref().map(|name| name.value.clone()))?;
-    let images = find_images(doc, spec, options);
+    let lab = Lab { name: lab };
+    let (images, copied) = find_images(doc, &lab, spec, options, templates);
+    let lab = lab.name;
+    let declared: HashMap<&str, &ImageSpec> = spec
+        .images
+        .iter()
+        .map(|image| (image.name.value.as_str(), image))
+        .collect();
     let vswitches: HashMap<&str, &VswitchSpec> = spec
         .vswitches
         .iter()
@@ -61,17 +77,6 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
-    let disks: Vec<Vec<Disk>> = spec
-        .domains
-        .iter()
-        .map(|d| resolve_disks(doc, spec, d, &images))
-        .collect();
-    let group_disks: HashMap<&str, &Vec<Disk>> = spec
-        .domains
-        .iter()
-        .map(|d| d.name.value.as_str())
-        .zip(&disks)
-        .collect();
     let domains = seats
         .iter()
         .map(|seat| {
@@ -84,20 +89,17 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .spec
                     .image
                     .as_ref()
-                    .unwrap_or(&seat.spec.name)
+                    .unwrap_or(&seat.group.name)
                     .value
                     .clone(),
-                disks: group_disks[seat.spec.name.value.as_str()].clone(),
+                disks: disks::resolve(doc, seat.spec, &declared, &images),
             };
             Domain {
                 name: seat.name.clone(),
-                group: seat.spec.name.value.clone(),
+                group: seat.group.name.value.clone(),
                 index: seat.index,
                 kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(Split {
-                    vcpus: seat.spec.vcpus,
-                    memory: seat.spec.memory,
-                }),
+                split: Some(seat.spec.split.clone()),
                 vnets: vnets
                     .map(|((_, vswitch), (mac, ip))| Vnet {
                         vswitch: vswitch.name.value.clone(),
@@ -111,13 +113,18 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         })
         .collect();
 
+    disks::check_sharing(doc, &spec.domains);
+
     let used: BTreeSet<&Name> = spec
         .domains
         .iter()
+        .flat_map(|group| &group.members)
         .filter_map(|d| d.image.as_ref())
         .map(|image| &image.value)
         .collect();
-    Some(Topology {
+    let topology = Topology {
+        vars: spec.vars.values.clone(),
+        secrets: spec.vars.sources.clone(),
         images: images
             .into_iter()
             .filter(|(name, _)| used.contains(name))
@@ -130,10 +137,11 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
             .collect(),
         domains,
         lab: Lab { name: lab },
-    })
+    };
+    Some((topology, copied))
 }
 
-fn guest_file(spec: &super::topology_spec::FileSpec) -> GuestFile {
+fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
     GuestFile {
         template: spec.template.value.clone(),
         to: spec.to.value.clone(),
@@ -157,18 +165,19 @@ fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
     Some((name.clone(), vswitch))
 }
 
+/// Looks at all images; gives them, and the files that they copy.
 fn find_images<'s>(
     doc: &Doc,
+    lab: &Lab,
     spec: &'s TopologySpec,
     options: &Options,
-) -> BTreeMap<&'s Name, Found> {
-    let mut users: HashMap<&Name, &DomainSpec> = HashMap::new();
-    for domain in spec.domains.iter().rev() {
-        users.extend(domain.image.as_ref().map(|image| (&image.value, domain)));
-    }
+    templates: &Templates,
+) -> (BTreeMap<&'s Name, Found>, Vec<InputFile>) {
     let declared: HashSet<&Name> = spec.images.iter().map(|image| &image.name.value).collect();
-    for domain in &spec.domains {
+    let mut users: BTreeSet<&Name> = spec.images.iter().filter_map(ImageSpec::base).collect();
+    for domain in spec.domains.iter().flat_map(|group| &group.members) {
         let Some(image) = &domain.image else { continue };
+        users.insert(&image.value);
         if !declared.contains(&image.value) {
             let known = spec.images.iter().map(|i| i.name.value.as_str());
             let hint = suggest::advice(&image.value, "images in this file", known);
@@ -181,11 +190,9 @@ fn find_images<'s>(
             );
         }
     }
-    let mut found = BTreeMap::new();
     for image in &spec.images {
         let name = &image.name.value;
-        let used = users.contains_key(name);
-        if !used {
+        if !users.contains(name) {
             let spot = &image.name.spot;
             let note = Note::warning(
                 &spot.path,
@@ -196,9 +203,21 @@ fn find_images<'s>(
                     .hint("leave it out, or give it to a domain"),
             );
         }
-        found.insert(name, images::find(doc, image, used, &options.image_keys));
     }
-    found
+    // What goes into an image is kept with it: no secrets.
+    let mut context = Context::new();
+    context.insert("lab", lab);
+    context.insert("vars", &spec.vars.values);
+    let checker = Checker::new(doc, templates, true, Vec::new());
+    Finder::new(
+        doc,
+        &spec.images,
+        &users,
+        &options.image_keys,
+        &context,
+        checker,
+    )
+    .find_all(&spec.images)
 }
 
 /// Notes subnets that overlap. After sorting, one that overlaps any earlier one overlaps the
@@ -241,7 +260,6 @@ fn expand<'s>(
     spec: &'s TopologySpec,
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Vec<Seat<'s>> {
-    let texts = Templates::at(None);
     let mut seats = Vec::new();
     let mut taken: HashMap<Name, &Spot> = HashMap::new();
     for group in &spec.domains {
@@ -251,10 +269,15 @@ fn expand<'s>(
             break;
         }
         check_fixed(doc, group);
-        check_files(doc, group);
+        for member in &group.members {
+            check_files(doc, member);
+        }
         // One note a vnet is enough: the other domains of the group fail alike.
-        let mut failed = vec![false; group.vnets.len()];
+        let mut failed = HashSet::new();
         for index in 1..=group.count {
+            let Some(member) = group.member(index) else {
+                break;
+            };
             let Some(name) = seat_name(doc, group, index) else {
                 break;
             };
@@ -267,11 +290,11 @@ fn expand<'s>(
             }
             taken.insert(name.clone(), &group.name.spot);
             let mut ports: Vec<(&VnetSpec, &VswitchSpec)> = Vec::new();
-            for (vnet, failed) in group.vnets.iter().zip(&mut failed) {
-                if *failed {
+            for (position, vnet) in member.vnets.iter().enumerate() {
+                if failed.contains(&position) {
                     continue;
                 }
-                match bind(doc, &texts, spec, (vnet, group, index), vswitches) {
+                match bind(doc, spec, (vnet, group, index), vswitches) {
                     Some(vswitch) => {
                         if let Some((first, _)) = ports
                             .iter()
@@ -283,18 +306,21 @@ fn expand<'s>(
                             let note =
                                 note.hint("a domain has one vnet on each vswitch: remove one");
                             doc.push(note.label(Some(doc.place(&first.vswitch.spot)), "the first"));
-                            *failed = true;
+                            failed.insert(position);
                         } else {
                             ports.push((vnet, vswitch));
                         }
                     }
-                    None => *failed = true,
+                    None => {
+                        failed.insert(position);
+                    }
                 }
             }
             seats.push(Seat {
                 name,
                 index,
-                spec: group,
+                spec: member,
+                group,
                 ports,
             });
         }
@@ -302,7 +328,7 @@ fn expand<'s>(
     seats
 }
 
-fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
+fn seat_name(doc: &Doc, group: &GroupSpec, index: u32) -> Option<Name> {
     if group.count == 1 {
         return Some(group.name.value.clone());
     }
@@ -321,34 +347,12 @@ fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
 
 fn bind<'s>(
     doc: &Doc,
-    texts: &Templates,
     spec: &TopologySpec,
-    (vnet, group, index): (&VnetSpec, &DomainSpec, u32),
+    (vnet, group, index): (&VnetSpec, &GroupSpec, u32),
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Option<&'s VswitchSpec> {
     let written = &vnet.vswitch;
-    let name = if written.value.contains('{') {
-        let mut context = Context::new();
-        context.insert("index", &index);
-        match texts.render_text("vswitch", &written.value, &context) {
-            Ok(name) => name,
-            Err(error) => {
-                let message = match &error {
-                    TemplateError::Undefined { names, .. } => {
-                        format!("undefined template variable {}", names.join(", "))
-                    }
-                    other => other.to_string(),
-                };
-                doc.push(
-                    doc.error(&written.spot, message)
-                        .hint("only {{ index }} is known here"),
-                );
-                return None;
-            }
-        }
-    } else {
-        written.value.clone()
-    };
+    let name = &written.value;
     let found = vswitches.get(name.as_str()).copied();
     if found.is_none() {
         let known = spec.vswitches.iter().map(|v| v.name.value.as_str());
@@ -356,27 +360,27 @@ fn bind<'s>(
             1 => format!("unknown vswitch {name:?}"),
             _ => format!("unknown vswitch {name:?} (for index {index})"),
         };
-        let hint = suggest::advice(&name, "vswitches in this file", known);
+        let hint = suggest::advice(name, "vswitches in this file", known);
         doc.push(doc.error(&written.spot, message).hint(hint));
     }
     found
 }
 
 /// Notes addresses that several domains of one group would share.
-fn check_fixed(doc: &Doc, group: &DomainSpec) {
-    if group.count == 1 {
-        return;
-    }
-    for vnet in &group.vnets {
+fn check_fixed(doc: &Doc, group: &GroupSpec) {
+    let mut given: HashMap<(&Spot, String), u32> = HashMap::new();
+    let each = if group.is_uniform() { group.count } else { 1 };
+    for vnet in group.members.iter().flat_map(|member| &member.vnets) {
         let ip = vnet.ip.as_ref().map(|w| (&w.spot, w.value.to_string()));
         let mac = vnet.mac.as_ref().map(|w| (&w.spot, w.value.to_string()));
-        for (spot, value) in ip.into_iter().chain(mac) {
-            let message = format!("{value} cannot be given to {} domains", group.count);
-            doc.push(
-                doc.error(spot, message)
-                    .hint("leave it out: each gets one of its own"),
-            );
+        for address in ip.into_iter().chain(mac) {
+            *given.entry(address).or_default() += each;
         }
+    }
+    for ((spot, value), domains) in given.into_iter().filter(|(_, domains)| *domains > 1) {
+        let message = format!("{value} cannot be given to {domains} domains");
+        let hint = "leave it out: each gets one of its own; or let {{ index }} tell them apart";
+        doc.push(doc.error(spot, message).hint(hint));
     }
 }
 
@@ -391,91 +395,4 @@ fn check_files(doc: &Doc, group: &DomainSpec) {
             );
         }
     }
-}
-
-/// The disks of a group's domains: the root overlay first when the image has a disk.
-fn resolve_disks(
-    doc: &Doc,
-    spec: &TopologySpec,
-    group: &DomainSpec,
-    images: &BTreeMap<&Name, Found>,
-) -> Vec<Disk> {
-    let mut taken: HashMap<&str, &Spot> = HashMap::new();
-    for disk in &group.disks {
-        if let Some(first) = taken.insert(&disk.name.value, &disk.name.spot) {
-            let message = format!("two disks are called {:?}", disk.name.value.as_str());
-            let note = doc
-                .error(&disk.name.spot, message)
-                .hint("rename one of them");
-            doc.push(note.label(Some(doc.place(first)), "the other one"));
-        }
-    }
-    let (root, data): (Vec<_>, Vec<_>) = group
-        .disks
-        .iter()
-        .partition(|d| d.name.value.as_str() == "root");
-    let image = group
-        .image
-        .as_ref()
-        .and_then(|image| images.get(&image.value));
-    let has_disk = image.is_none_or(|found| found.has_disk);
-    if let (Some(root), Some(found), Some(image)) = (root.first(), image, &group.image) {
-        check_root(doc, spec, root, found, image);
-    }
-    let size = |disk: &DiskSpec| disk.size.as_ref().map(|size| size.value);
-    // "root" is a name, and so is every name that was read as one.
-    let root_name = "root".parse::<Name>().ok();
-    let overlay = root_name
-        .filter(|_| has_disk)
-        .map(|name| Disk::made(name, root.first().and_then(|disk| size(disk))));
-    let data = data
-        .into_iter()
-        .map(|disk| Disk::made(disk.name.value.clone(), size(disk)));
-    overlay.into_iter().chain(data).collect()
-}
-
-fn check_root(
-    doc: &Doc,
-    spec: &TopologySpec,
-    root: &DiskSpec,
-    found: &Found,
-    image: &Written<Name>,
-) {
-    if !found.has_disk {
-        let message = format!(
-            "image {:?} has no disk, so there can be no root disk",
-            image.value.as_str()
-        );
-        let note = doc
-            .error(&root.name.spot, message)
-            .hint("give the disk another name, or take an image with a disk");
-        doc.push(note.label(Some(doc.place(&image.spot)), "the image"));
-        return;
-    }
-    let (Some(size), Some(least)) = (&root.size, found.size) else {
-        return;
-    };
-    if size.value >= least {
-        return;
-    }
-    let message = format!(
-        "a root disk of {} is smaller than its image, which has {}",
-        size.value,
-        exact(least)
-    );
-    let declared = spec.images.iter().find(|i| i.name.value == image.value);
-    let place = declared.map(|image| match &image.source {
-        Some(ImageSourceSpec::Build {
-            size: Some(size), ..
-        }) => doc.place(&size.spot),
-        _ => doc.place(&image.name.spot),
-    });
-    let note = doc
-        .error(&size.spot, message)
-        .hint("make it larger, or leave size out: it is as large as the image then");
-    doc.push(note.label(place, "the image"));
-}
-
-fn exact(bytes: Bytes) -> String {
-    format!("{bytes} ({} bytes)", bytes.0)
 }

@@ -37,7 +37,7 @@ pub use observed::{
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
-pub use secret::LabSecret;
+pub use secret::{LabSecret, Secrets};
 pub use split::Split;
 pub use topology::{GuestFile, Lab, Topology, Vnet, Vswitch, VswitchMode};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};

@@ -14,6 +14,10 @@ use super::{Domain, Image, MacAddr, Name};
 pub struct Topology {
     /// Which lab this is.
     pub lab: Lab,
+    /// Variables that templates see; secrets are not among them.
+    pub vars: serde_json::Map<String, serde_json::Value>,
+    /// Environment variables that secret variables come from, by the variable's name.
+    pub secrets: BTreeMap<String, String>,
     /// Images by name; only those that a domain uses.
     pub images: BTreeMap<Name, Image>,
     /// Virtual switches by name.
