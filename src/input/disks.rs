@@ -186,20 +186,18 @@ pub(super) fn check_sharing(doc: &Doc, groups: &[GroupSpec]) {
         .flat_map(|group| group.members.iter().map(move |domain| (group, domain)));
     for (group, domain) in members {
         for path in domain.disks.iter().filter_map(|disk| disk.path.as_ref()) {
-            if group.is_uniform() {
-                let (path, message) = (
-                    path,
-                    format!(
-                        "{} cannot be the disk of {} domains",
-                        path.value.display(),
-                        group.count
-                    ),
+            let first = taken.insert(&path.value, path);
+            let is_shared = first.is_some_and(|first| first.spot == path.spot);
+            if group.is_uniform() || is_shared {
+                let message = format!(
+                    "{} cannot be the disk of {} domains",
+                    path.value.display(),
+                    group.count
                 );
                 let note = doc.error(&path.spot, message);
                 doc.push(note.hint("give each one of its own, as in /dev/vg0/{{ name }}"));
-            }
-            if let Some(first) = taken.insert(&path.value, path) {
-                let message = format!("{} is the disk of two domains", path.value.display());
+            } else if let Some(first) = first {
+                let message = format!("{} would be two disks", path.value.display());
                 let note = doc
                     .error(&path.spot, message)
                     .hint("a disk belongs to one domain: name another one");

@@ -208,7 +208,8 @@ fn find_images<'s>(
     let mut context = Context::new();
     context.insert("lab", lab);
     context.insert("vars", &spec.vars.values);
-    let checker = Checker::new(doc, templates, true, Vec::new());
+    let mut checker = Checker::new(doc, templates, true, Vec::new());
+    checker.in_image = true;
     Finder::new(
         doc,
         &spec.images,

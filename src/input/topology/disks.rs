@@ -263,7 +263,7 @@ fn check_serial(fields: &Fields<'_>, name: &Name) {
         );
     } else if name.as_str() == Disk::SEED_SERIAL {
         at.error(
-            format!("{name:?} is the seed disk's name"),
+            format!("{name} is the seed disk's name"),
             "choose another name",
         );
     }

@@ -239,15 +239,12 @@ fn check_cloud_init(fields: &Fields<'_>, cloud_init: bool) {
 }
 
 fn source(at: &At<'_>, fields: &Fields<'_>) -> Option<ImageSourceSpec> {
-    let origins = [
-        ("build", &["build"][..]),
-        ("url", &["url"]),
-        ("files", &["path", "kernel", "initrd"]),
-    ];
-    let given: Vec<_> = origins
-        .iter()
-        .filter_map(|(_, keys)| keys.iter().find_map(|key| fields.get(key)))
-        .collect();
+    let given = in_order(
+        ["build", "url", "path", "kernel"]
+            .into_iter()
+            .filter(|key| *key != "kernel" || fields.get("path").is_none())
+            .filter_map(|key| fields.get(key)),
+    );
     if let [first, second, ..] = given.as_slice() {
         second.error_beside(
             "an image comes from one place",
@@ -305,6 +302,13 @@ fn source(at: &At<'_>, fields: &Fields<'_>) -> Option<ImageSourceSpec> {
         initrd: path("initrd"),
         sha256: sha256(),
     })))
+}
+
+/// Values in the order of the file: of two that do not go together, the later one is noted.
+fn in_order<'a>(values: impl Iterator<Item = At<'a>>) -> Vec<At<'a>> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by_key(|at| (at.spot().span.line, at.spot().span.column));
+    values
 }
 
 /// An address by HTTP. What is secret in it would end up in archives.
@@ -389,10 +393,11 @@ fn build_spec(at: &At<'_>) -> Option<BuildSpec> {
 }
 
 fn ground(fields: &Fields<'_>) -> Option<Ground> {
-    let given: Vec<_> = ["micro", "from", "suite"]
-        .into_iter()
-        .filter_map(|key| fields.get(key))
-        .collect();
+    let given = in_order(
+        ["micro", "from", "suite"]
+            .into_iter()
+            .filter_map(|key| fields.get(key)),
+    );
     if let [first, second, ..] = given.as_slice() {
         second.error_beside(
             "a recipe starts from one thing",
