@@ -1,7 +1,7 @@
 //! A domain's disks: bound to its image, and checked against each other and against its files.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::images::Found;
 use super::read::{Doc, Spot, Written};
@@ -180,13 +180,13 @@ fn exact(bytes: Bytes) -> String {
 
 /// Notes volumes and files that several disks are.
 pub(super) fn check_sharing(doc: &Doc, groups: &[GroupSpec]) {
-    let mut taken: HashMap<&Path, &Written<PathBuf>> = HashMap::new();
+    let mut taken: HashMap<PathBuf, &Written<PathBuf>> = HashMap::new();
     let members = groups
         .iter()
         .flat_map(|group| group.members.iter().map(move |domain| (group, domain)));
     for (group, domain) in members {
         for path in domain.disks.iter().filter_map(|disk| disk.path.as_ref()) {
-            let first = taken.insert(&path.value, path);
+            let first = taken.insert(doc.beside(path), path);
             let is_shared = first.is_some_and(|first| first.spot == path.spot);
             if group.is_uniform() || is_shared {
                 let message = format!(
