@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::error::{Failure, Kind, Result};
 use super::lab::Record;
 use super::state::State;
-use super::up::with_runtime;
+use super::up::{parse_set, with_runtime};
 use super::{Global, output};
 use crate::backend::images::{Collected, Store, StoredContent, linked};
 use crate::engine;
@@ -43,6 +43,9 @@ pub(super) struct BuildArgs {
     topology: PathBuf,
     /// Image of the topology [default: all that its domains use]
     image: Option<Name>,
+    /// Gives a variable of the topology another value; may be given several times
+    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
+    set: Vec<(String, serde_json::Value)>,
 }
 
 /// Arguments of `image import`.
@@ -245,7 +248,11 @@ fn draw(listed: &[Listed]) -> String {
 }
 
 fn build(global: &Global, state: &State, args: &BuildArgs) -> Result<ExitCode> {
-    let loaded = input::load_topology(&args.topology, &Options::default())?;
+    let options = Options {
+        set: args.set.iter().cloned().collect(),
+        ..Options::default()
+    };
+    let loaded = input::load_topology(&args.topology, &options)?;
     output::print_notes(&loaded.warnings);
     let topology = loaded.value;
     let wanted = wanted(&topology, args.image.as_ref())?;

@@ -46,8 +46,7 @@ fn disks_are_made_mounted_mended_and_removed() {
         " /data ext4 rw,relatime\n /data/inner ext4 rw,noatime"
     );
     // A disk is found by its name, and one that is not mounted is left as it is.
-    let find =
-        "for d in /sys/block/vd*; do [ $(cat $d/serial) = mine ] && head -c 3 /dev/${d##*/}; done";
+    let find = "for d in /sys/block/vd*; do [ $(cat $d/serial) = mine ] && head -c 3 /dev/${d##*/}; done; true";
     assert_eq!(lab.exec("a", find), "xxx");
     lab.exec("a", "echo kept >/data/inner/x; echo lost >/data/x; sync");
     let ram = LabPaths::new(lab.state().join("labs/disks")).ram();
