@@ -96,7 +96,7 @@ impl<'a, 's> Finder<'a, 's> {
                 },
                 Some(ImageSourceSpec::Build(build)) => self.build(build, above),
                 Some(ImageSourceSpec::Path(files)) => {
-                    self.from_files(files, self.used.contains(name))
+                    self.of_files(files, self.used.contains(name))
                 }
                 Some(ImageSourceSpec::Url { url, sha256 }) => {
                     if !spec.cloud_init {
@@ -274,7 +274,7 @@ impl<'a, 's> Finder<'a, 's> {
         })
     }
 
-    fn from_files(&self, spec: &PathSpec, used: bool) -> Found {
+    fn of_files(&self, spec: &PathSpec, used: bool) -> Found {
         let doc = self.doc;
         let resolve = |w: &Option<Written<PathBuf>>| w.as_ref().map(|w| doc.beside(w));
         let (disk, kernel, initrd) = (

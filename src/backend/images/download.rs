@@ -290,4 +290,4 @@ fn how_far(got: u64, total: Option<u64>) -> String {
 
 #[cfg(test)]
 #[path = "download_tests.rs"]
-mod tests;
+pub mod tests;

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use super::*;
 
 /// What is served: enough for several chunks.
-fn content() -> Vec<u8> {
+pub fn content() -> Vec<u8> {
     (0..700_000_u32).map(|i| (i % 251) as u8).collect()
 }
 
 /// How the server answers one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Answer {
+pub enum Answer {
     /// As it should: the whole, or the part that is asked for.
     Well,
     /// The whole, whatever is asked for.
@@ -30,15 +30,17 @@ enum Answer {
     OtherPart,
 }
 
+/// Path and range of every request.
+type Requests = Mutex<Vec<(String, Option<usize>)>>;
+
 /// A server that gives its answers one after the other, the last one for ever.
-struct Server {
-    address: String,
-    /// Path and range of every request.
-    requests: Arc<Mutex<Vec<(String, Option<usize>)>>>,
+pub struct Server {
+    pub address: String,
+    requests: Arc<Requests>,
 }
 
 impl Server {
-    fn start(answers: &[Answer]) -> Self {
+    pub fn start(answers: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -55,17 +57,13 @@ impl Server {
     }
 
     /// Where the requests asked to begin.
-    fn ranges(&self) -> Vec<Option<usize>> {
+    pub fn ranges(&self) -> Vec<Option<usize>> {
         let requests = self.requests.lock().unwrap();
         requests.iter().map(|(_, range)| *range).collect()
     }
 }
 
-fn serve(
-    mut stream: TcpStream,
-    answer: Answer,
-    seen: &Mutex<Vec<(String, Option<usize>)>>,
-) -> io::Result<()> {
+fn serve(mut stream: TcpStream, answer: Answer, seen: &Requests) -> io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let path = lines.next().unwrap()?.split(' ').nth(1).unwrap().to_owned();
     let mut range = None;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::backend::images::builder::BuildError;
+use crate::backend::images::download;
+use crate::backend::images::download::tests::{Answer, Server};
 use crate::ports::Package;
 
 /// Builds a kernel whose content is the suite's name.
@@ -456,5 +458,46 @@ fn a_disk_that_needs_another_file_is_refused() {
         chain(&error).contains("depends on another file") && error.hint.is_some(),
         "{}",
         chain(&error)
+    );
+}
+
+#[test]
+fn a_compressed_disk_is_refused() {
+    let world = World::new();
+    let disk = world.root().join("disk.raw.xz");
+    std::fs::write(&disk, b"\xfd7zXZ\0 and so on").unwrap();
+    let error = ensure(&world.store(), &of_files(Some(&disk), None)).unwrap_err();
+    assert!(chain(&error).contains("compressed, by xz"), "{error:?}");
+}
+
+#[test]
+fn a_download_is_made_once_and_is_the_same_as_the_file() {
+    let (world, content) = (World::new(), download::tests::content());
+    let server = Server::start(&[Answer::Cut(300_000), Answer::Well]);
+    let sha256 = Digest::of(&content);
+    let image = Image {
+        source: ImageSource::Url {
+            url: format!("{}/disk.raw", server.address),
+            sha256,
+        },
+        key: Image::path_key(Some(sha256), None, None),
+        cloud_init: true,
+    };
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let takers: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| ensure(&world.store(), &image).unwrap()))
+            .collect();
+        takers.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(made.iter().all(|files| *files == made[0]));
+    assert_eq!(server.ranges(), [None, Some(300_000)]);
+    assert_eq!(world.left_in_work(), 0);
+
+    let disk = world.root().join("disk.raw");
+    std::fs::write(&disk, content).unwrap();
+    let from_file = of_files(Some(&disk), None);
+    assert_eq!(
+        world.store().find(from_file.key).unwrap().as_ref(),
+        made.first()
     );
 }
