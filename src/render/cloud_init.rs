@@ -83,6 +83,8 @@ fn user_data(
             "ed25519_private": host.private_openssh(),
             "ed25519_public": host.public_openssh(),
         },
+        // The image's own; the one that cloud-init would set need not be there.
+        "locale": false,
         "package_update": false,
         "package_upgrade": false,
         "write_files": write_files,
