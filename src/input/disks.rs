@@ -29,7 +29,7 @@ pub(super) fn resolve(
         }
         if let Some(made) = &found.image {
             for disk in &data {
-                check_filesystem(doc, disk, made, image);
+                check_filesystem(doc, disk, domain, made, image);
             }
         }
     }
@@ -112,7 +112,14 @@ fn is_below(path: &str, directory: &str) -> bool {
 }
 
 /// Notes filesystems that the image has no program for, where that is known.
-fn check_filesystem(doc: &Doc, disk: &DiskSpec, image: &Image, written: &Written<Name>) {
+fn check_filesystem(
+    doc: &Doc,
+    disk: &DiskSpec,
+    domain: &DomainSpec,
+    image: &Image,
+    written: &Written<Name>,
+) {
+    let more = &domain.settings.packages;
     let (Some(filesystem), ImageSource::Build(recipe)) = (&disk.filesystem, &image.source) else {
         return;
     };
@@ -122,7 +129,11 @@ fn check_filesystem(doc: &Doc, disk: &DiskSpec, image: &Image, written: &Written
             "a micro image has no mkfs.xfs",
             "take ext4, or a Debian image with the package xfsprogs",
         ),
-        Filesystem::Xfs if recipe.has_package("xfsprogs") => return,
+        Filesystem::Xfs
+            if recipe.has_package("xfsprogs") || more.iter().any(|p| p == "xfsprogs") =>
+        {
+            return;
+        }
         Filesystem::Xfs => (
             "the image has no mkfs.xfs",
             "add xfsprogs to the image's packages, or take ext4",

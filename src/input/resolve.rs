@@ -8,6 +8,7 @@ use super::Options;
 use super::addresses::{self, Port};
 use super::disks;
 use super::files::InputFile;
+use super::guest_settings;
 use super::images::{Finder, Found};
 use super::names;
 use super::read::{Doc, Spot, Written};
@@ -108,6 +109,13 @@ pub(super) fn resolve(
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
+                instances: seat
+                    .spec
+                    .instances
+                    .iter()
+                    .map(|spec| spec.instance.clone())
+                    .collect(),
+                settings: seat.spec.settings.settings.clone(),
                 boot_timeout: seat.spec.boot_timeout,
             }
         })
@@ -122,7 +130,7 @@ pub(super) fn resolve(
         .filter_map(|d| d.image.as_ref())
         .map(|image| &image.value)
         .collect();
-    let topology = Topology {
+    let mut topology = Topology {
         vars: spec.vars.values.clone(),
         secrets: spec.vars.sources.clone(),
         images: images
@@ -138,6 +146,13 @@ pub(super) fn resolve(
         domains,
         lab: Lab { name: lab },
     };
+    let groups = spec.domains.iter();
+    let groups: HashMap<&Name, &GroupSpec> =
+        groups.map(|group| (&group.name.value, group)).collect();
+    guest_settings::settle(doc, &mut topology, |domain| {
+        let member = groups.get(&domain.group)?.member(domain.index)?;
+        Some(&member.settings)
+    });
     Some((topology, copied))
 }
 

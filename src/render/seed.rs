@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use tar::{Builder, Header};
 
+use super::settings::{self, System};
 use super::{Identity, cloud_init, vfat};
 use crate::model::{Digest, Digester, Disk, Domain, LabSecret, Topology, VswitchMode};
 
@@ -26,11 +27,29 @@ enum Form {
     NoCloud,
 }
 
+/// A file of a seed.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub path: String,
     pub mode: u32,
     pub content: Vec<u8>,
+}
+
+impl Entry {
+    pub(super) fn new(path: &str, mode: u32, content: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode,
+            content: content.into_bytes(),
+        }
+    }
+
+    /// Path, permission bits, content.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (&str, u32, &str) {
+        let content = std::str::from_utf8(&self.content).unwrap_or_default();
+        (&self.path, self.mode, content)
+    }
 }
 
 /// Makes the seed of a domain. `client` may log in: [`Identity::client`], the same for all domains
@@ -53,13 +72,7 @@ pub fn seed(
         return Seed::of(Form::NoCloud, entries);
     }
     let mut entries = Vec::new();
-    let mut add = |path: &str, mode, content: String| {
-        entries.push(Entry {
-            path: path.to_owned(),
-            mode,
-            content: content.into_bytes(),
-        });
-    };
+    let mut add = |path: &str, mode, content: String| entries.push(Entry::new(path, mode, content));
     add("/etc/hostname", 0o644, format!("{}\n", domain.name));
     add(
         "/etc/hosts",
@@ -76,11 +89,12 @@ pub fn seed(
         0o644,
         host.public_openssh() + "\n",
     );
-    add(
-        "/root/.ssh/authorized_keys",
-        0o600,
-        client.public_openssh() + "\n",
-    );
+    let mut keys = client.public_openssh() + "\n";
+    for key in &domain.settings.ssh_keys {
+        keys.push_str(key);
+        keys.push('\n');
+    }
+    add("/root/.ssh/authorized_keys", 0o600, keys);
     add("/etc/labrig/vnets", 0o644, vnets(topology, domain));
     for (i, unit) in networkd_units(topology, domain).into_iter().enumerate() {
         add(
@@ -91,17 +105,22 @@ pub fn seed(
     }
     let mounts = mounts(domain);
     if !mounts.is_empty() {
-        entries.push(Entry {
-            path: "/etc/labrig/mounts".to_owned(),
-            mode: 0o644,
-            content: mounts.into_bytes(),
-        });
+        add("/etc/labrig/mounts", 0o644, mounts);
     }
+    let identity = entries.len();
+    let system = image.map_or(System::Systemd, |image| System::of(&image.source));
+    entries.extend(settings::entries(system, &domain.settings));
     entries.extend(files.into_iter().map(|(path, mode, content)| Entry {
         path,
         mode,
         content,
     }));
+    // Files that a later seed may not have. Every seed has those of the identity.
+    let passing: String = entries[identity..]
+        .iter()
+        .map(|entry| format!("{}\n", entry.path.trim_start_matches('/')))
+        .collect();
+    entries.push(Entry::new("/etc/labrig/files", 0o644, passing));
     Seed::of(Form::Tar, entries)
 }
 

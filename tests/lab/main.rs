@@ -10,6 +10,7 @@ mod disks;
 mod hosts;
 mod images;
 mod life;
+mod settings;
 mod wrong_input;
 
 use common::Lab;

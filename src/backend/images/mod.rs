@@ -3,6 +3,8 @@
 
 mod additions;
 mod apt;
+#[cfg(test)]
+mod boot_tests;
 mod builder;
 mod cpio;
 mod debian;

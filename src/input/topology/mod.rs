@@ -7,6 +7,8 @@ mod disks;
 mod domains;
 mod guest;
 mod images;
+mod instances;
+mod settings;
 mod split;
 mod vnets;
 mod vswitches;
@@ -20,6 +22,8 @@ pub(super) use guest::FileSpec;
 pub(super) use images::{
     BuildContentSpec, BuildFileSpec, BuildSpec, Ground, ImageSourceSpec, ImageSpec, PathSpec,
 };
+pub(super) use instances::InstanceSpec;
+pub(super) use settings::SettingsSpec;
 pub(super) use vnets::VnetSpec;
 pub(super) use vswitches::VswitchSpec;
 
