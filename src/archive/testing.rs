@@ -112,8 +112,10 @@ pub(crate) fn topology() -> Topology {
             Image {
                 source: ImageSource::Build(ImageRecipe::Micro {
                     suite: "bookworm".to_owned(),
+                    files: Vec::new(),
                 }),
                 key: Digest::of("micro"),
+                cloud_init: false,
             },
         )]),
         vswitches: BTreeMap::new(),

@@ -3,6 +3,7 @@
 //! Each part implements a trait of `ports` or answers a question of `cli`; none knows the engine.
 
 mod clock;
+pub mod disks;
 pub mod doctor;
 pub mod embedded;
 pub mod fake;
@@ -14,6 +15,7 @@ pub mod libvirt;
 mod namespaces;
 mod network_facts;
 pub mod probe;
+pub mod ram;
 pub mod ssh;
 mod tool;
 pub mod traffic;

@@ -9,7 +9,7 @@ use super::output;
 use super::state::State;
 use crate::backend::images::{self, Store};
 use crate::backend::traffic::Place;
-use crate::backend::{LabJournal, host, network_facts, probe};
+use crate::backend::{LabJournal, disks, host, network_facts, probe, ram};
 use crate::diag::Notes;
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
@@ -83,7 +83,10 @@ impl BringUp<'_> {
             .map_err(|e| Failure::new(Kind::Interrupted, e))?;
 
         record.write(&paths)?;
-        let store: Arc<dyn ImageStore> = Arc::new(Store::open(self.state.images()));
+        let store = Store::open(self.state.images());
+        // Until the lab has links to its images, nothing else says that they are in use.
+        let _hold = store.hold()?;
+        let store: Arc<dyn ImageStore> = Arc::new(store);
         self.provide_images(&plan, &store, bus, cancel).await?;
         if record.acceleration.is_none() {
             record.acceleration = Some(self.probe(store.as_ref(), bus)?);
@@ -174,6 +177,13 @@ impl BringUp<'_> {
         notes.0.extend(plan::check_budget(
             topology, &desired, observed, &plan, facts,
         ));
+        notes.0.extend(disks::check_existing(
+            topology,
+            record.host == HostKind::Embedded,
+        ));
+        // Where the host has no such place, there is no room in it.
+        let room = ram::room().unwrap_or_default();
+        notes.0.extend(plan::check_ram_disks(topology, &plan, room));
         for note in &mut notes.0 {
             note.place = self.loaded.source.place(&note.path);
         }

@@ -28,7 +28,8 @@ pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
     let state = State::of(global.state_dir.as_deref())?;
     let paths = state.lab(&args.lab);
     // A lab whose directory was removed by hand may still run.
-    let is_there = paths.root().exists() || embedded_host(&state, &paths).is_stray();
+    let is_there =
+        paths.root().exists() || paths.ram().exists() || embedded_host(&state, &paths).is_stray();
     if !is_there && args.host.is_none() {
         return Err(no_such_lab(&state, &args.lab));
     }
@@ -64,6 +65,7 @@ pub(super) fn take_down(state: &State, name: &Name, host: Option<&HostKind>) -> 
                 .hint("say it with --host: embedded, or the URI"));
         }
     }
+    backend::ram::remove_directory(&paths.ram())?;
     backend::remove_tree(paths.root())?;
     Ok(())
 }

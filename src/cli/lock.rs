@@ -114,7 +114,7 @@ pub(super) fn lock(
 pub(super) fn image_path(image: &Image) -> Option<&PathBuf> {
     match &image.source {
         ImageSource::Path { disk, kernel, .. } => disk.as_ref().or(kernel.as_ref()),
-        ImageSource::Build(_) => None,
+        ImageSource::Build(_) | ImageSource::Url { .. } => None,
     }
 }
 
@@ -122,16 +122,7 @@ pub(super) fn image_path(image: &Image) -> Option<&PathBuf> {
 fn topology_digest(topology: &Topology) -> Result<Digest> {
     let mut topology = topology.clone();
     for image in topology.images.values_mut() {
-        if let ImageSource::Path {
-            disk,
-            kernel,
-            initrd,
-        } = &mut image.source
-        {
-            for path in [disk, kernel, initrd].into_iter().flatten() {
-                *path = PathBuf::new();
-            }
-        }
+        image.forget_paths();
     }
     digest_of(&topology)
 }

@@ -7,6 +7,7 @@ mod down;
 mod error;
 mod exec;
 mod host;
+mod image;
 mod lab;
 mod lock;
 pub mod notes;
@@ -101,6 +102,9 @@ enum Verb {
     Show(runs::ShowArgs),
     /// Take a lab down, with all that was made for it
     Down(down::DownArgs),
+    /// Look after the images that labs are made from
+    #[command(subcommand)]
+    Image(image::ImageVerb),
     /// Print the JSON Schema of topologies, which editors use to complete and check them
     Schema,
     /// Look at this machine
@@ -155,6 +159,7 @@ fn run() -> ExitCode {
         Verb::Runs(args) => runs::runs(&global, &args),
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
+        Verb::Image(verb) => image::run(&global, &verb),
         Verb::Schema => schema::run(),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),

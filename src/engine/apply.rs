@@ -214,9 +214,11 @@ impl Applier {
             K::RemoveNetwork { name } => hypervisor.remove_network(name),
             K::CreateDisk {
                 path,
+                format,
                 backing,
                 size,
-            } => hypervisor.create_disk(path, backing.as_deref(), *size),
+                ..
+            } => hypervisor.create_disk(path, *format, backing.as_deref(), *size),
             K::WriteSeed { path, seed } => hypervisor.write_seed(path, &seed.pack()),
             K::RemoveFile { path } => hypervisor.remove_file(path),
             K::DefineDomain { name, xml } => hypervisor.define_domain(name, xml),

@@ -15,10 +15,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often libvirt is asked whether the domain still runs.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
-/// Exits with 0 when the guest has taken its seed, its boot is done and its settings hold. Looks for a while in the
-/// guest, so that a slow one is not burdened with commands; not for ever, so that nothing is left
-/// running there when labrig stops to wait.
+/// Exits with 0 when the guest has taken its seed, its boot is done and its settings hold, and says why
+/// when it will never be ready. Looks for a while in the guest, so that a slow one is not burdened
+/// with commands; not for ever, so that nothing is left running there when labrig stops to wait.
 const READY: &str = "n=20; until test -e /run/labrig/ready; do \
+    if test -e /var/lib/labrig/mounts-failed; then cat /var/lib/labrig/mounts-failed >&2; exit 1; fi; \
     n=$((n-1)); test $n -gt 0 || exit 75; sleep 0.1; done; \
     test ! -e /etc/labrig/check || sh /etc/labrig/check || exit 78";
 /// What it exits with when the boot is not done yet: `EX_TEMPFAIL` of sysexits.h.

@@ -61,6 +61,17 @@ fn check(doc: &Doc, spec: &SettingsSpec, kind: &DomainKind, image: Option<&Image
         return;
     }
     let Some(image) = image else { return };
+    if image.cloud_init {
+        for key in spec.spots.keys().filter(|key| !key.contains('.')) {
+            let message = format!("labrig brings no {key} to an image with cloud-init");
+            refuse(
+                key,
+                message,
+                "put it into the image, or take one that labrig builds",
+            );
+        }
+        return;
+    }
     if System::of(&image.source) == System::Micro {
         for (key, what) in [
             ("services", "no services"),
@@ -90,18 +101,18 @@ fn with_packages(name: &Name, image: &Image, more: &[String]) -> Option<(Name, I
         return None;
     };
     let mut recipe = recipe.clone();
-    let ImageRecipe::Debian { packages, .. } = &mut recipe else {
+    if recipe.is_micro() {
+        return None;
+    }
+    let (ImageRecipe::Debian { packages, .. } | ImageRecipe::Layer { packages, .. }) = &mut recipe
+    else {
         return None;
     };
     packages.extend_from_slice(more);
     packages.sort_unstable();
     packages.dedup();
-    let key = recipe.key();
-    let image = Image {
-        source: ImageSource::Build(recipe),
-        key,
-    };
-    Some((derived_name(name, key)?, image))
+    let image = Image::built(recipe);
+    Some((derived_name(name, image.key)?, image))
 }
 
 /// A name no image of the file has, unless it is the same one.

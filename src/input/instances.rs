@@ -436,13 +436,13 @@ domains:
         let options = Options::default();
         let (_, mut root) = files::read_tree(&doc, &file, 0).unwrap();
         let spec = TopologySpec::read(&doc, &mut root, &options).unwrap();
-        let mut topology = resolve(&doc, &spec, &options).unwrap();
+        let templates = Templates::beside(&file);
+        let (mut topology, _) = resolve(&doc, &spec, &options, &templates).unwrap();
         if let Some(kind) = kind {
             for domain in &mut topology.domains {
                 domain.kind = kind.clone();
             }
         }
-        let templates = Templates::beside(&file);
         check_topology(&doc, &spec, &topology, &Secrets::default(), &templates);
         let notes = doc.into_notes().sorted().0;
         let text = |note: Note| {

@@ -5,6 +5,7 @@
 //! wrong at once. Nothing is created here.
 
 mod addresses;
+mod disks;
 mod expressions;
 mod files;
 mod guest_path;
@@ -126,9 +127,10 @@ fn draft_topology(file: &Path, options: &Options) -> (Option<Draft>, Notes) {
 fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
     let (mut inputs, mut root) = include::read_with_includes(doc)?;
     let mut spec = topology::TopologySpec::read(doc, &mut root, options)?;
-    let topology = resolve::resolve(doc, &spec, options)?;
-    let secrets = std::mem::take(&mut spec.vars.secrets);
     let templates = Templates::beside(&doc.file);
+    let (topology, copied) = resolve::resolve(doc, &spec, options, &templates)?;
+    inputs.extend(copied);
+    let secrets = std::mem::take(&mut spec.vars.secrets);
     templates::check_topology(doc, &spec, &topology, &secrets, &templates);
     inputs.extend(template_inputs(&templates));
     Some(Draft {

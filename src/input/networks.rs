@@ -6,8 +6,8 @@ use ipnet::IpNet;
 use super::addresses;
 use super::names;
 use super::read::{Doc, Spot, Written};
-use super::topology::{ImageSourceSpec, ImageSpec, VnetSpec, VswitchSpec};
-use crate::model::{Addressing, ImageRecipe, Name, VnetModel, Vswitch, VswitchMode};
+use super::topology::{VnetSpec, VswitchSpec};
+use crate::model::{Addressing, Image, ImageSource, Name, VnetModel, Vswitch, VswitchMode};
 
 /// Least frame payload on a network with IPv6 (RFC 8200, section 5).
 const MTU6_LEAST: u32 = 1280;
@@ -245,7 +245,7 @@ fn check_overlaps(doc: &Doc, mut subnets: Vec<((IpNet, &Spot), &VswitchSpec)>) {
 
 /// What the domain's end of a vnet depends on.
 pub(super) struct GuestSide<'a> {
-    pub image: Option<&'a ImageSpec>,
+    pub image: Option<(&'a Written<Name>, &'a Image)>,
     pub vcpus: u32,
 }
 
@@ -253,12 +253,10 @@ impl GuestSide<'_> {
     /// Network cards that the image's kernel drives, where labrig builds it: that of Debian's cloud
     /// packages has few drivers, the micro image one.
     fn drives(&self) -> Option<&'static [VnetModel]> {
-        match &self.image?.source {
-            Some(ImageSourceSpec::Build { recipe, .. }) => Some(match recipe {
-                ImageRecipe::Micro { .. } => &[VnetModel::Virtio],
-                _ => &[VnetModel::Virtio, VnetModel::Vmxnet3],
-            }),
-            _ => None,
+        match &self.image?.1.source {
+            ImageSource::Build(recipe) if recipe.is_micro() => Some(&[VnetModel::Virtio]),
+            ImageSource::Build(_) => Some(&[VnetModel::Virtio, VnetModel::Vmxnet3]),
+            ImageSource::Path { .. } | ImageSource::Url { .. } => None,
         }
     }
 }
@@ -272,15 +270,16 @@ pub(super) fn check_vnets(
 ) {
     let vcpus = guest.vcpus;
     for (vnet, _) in ports {
-        if let (Some(model), Some(drives), Some(image)) = (&vnet.model, guest.drives(), guest.image)
+        if let (Some(model), Some(drives), Some((image, _))) =
+            (&vnet.model, guest.drives(), guest.image)
             && !drives.contains(&model.value)
         {
             let words: Vec<_> = drives.iter().map(|model| model.word()).collect();
-            let name = image.name.value.as_str();
+            let name = image.value.as_str();
             let message = format!("image {name:?} has no driver for {}", model.value.word());
             let note = doc.error(&model.spot, message);
             let hint = format!("use {}, or an image of your own", words.join(" or "));
-            let place = Some(doc.place(&image.name.spot));
+            let place = Some(doc.place(&image.spot));
             doc.push(note.hint(hint).label(place, "the image"));
             continue;
         }

@@ -204,6 +204,19 @@ impl<'a> At<'a> {
             .push(self.doc.error(&self.spot(), message).hint(hint));
     }
 
+    /// Notes an error here that another place is about as well.
+    pub fn error_beside(
+        &self,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+        other: &Self,
+        text: &str,
+    ) {
+        let note = self.doc.error(&self.spot(), message).hint(hint);
+        self.doc
+            .push(note.label(Some(self.doc.place(&other.spot())), text));
+    }
+
     /// Notes an error here that has another side.
     pub fn conflict(&self, message: impl Into<String>, hint: impl Into<String>, other: &Spot) {
         let note = self.doc.error(&self.spot(), message).hint(hint);

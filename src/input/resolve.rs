@@ -2,20 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use tera::Context;
+
 use super::Options;
 use super::addresses::{self, Port};
+use super::disks;
+use super::files::InputFile;
 use super::guest_settings;
-use super::images::{self, Found};
+use super::images::{Finder, Found};
 use super::names;
 use super::networks;
-use super::read::{Doc, Spot, Written};
+use super::read::{Doc, Spot};
 use super::suggest;
+use super::templates::Checker;
 use super::topology::{
-    COUNT_MAX, DiskSpec, DomainSpec, GroupSpec, ImageSourceSpec, TopologySpec, VnetSpec,
-    VswitchSpec,
+    COUNT_MAX, DomainSpec, GroupSpec, ImageSpec, TopologySpec, VnetSpec, VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
+use crate::model::{Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
+use crate::render::Templates;
 
 /// What one domain is made of before addresses are known.
 struct Seat<'s> {
@@ -29,12 +34,26 @@ struct Seat<'s> {
 
 /// Resolves a topology. What is wrong is noted, and then the result is a draft that only serves
 /// to find more: it lacks whatever could not be resolved.
-pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Option<Topology> {
+///
+/// Gives the files that images copy as well.
+pub(super) fn resolve(
+    doc: &Doc,
+    spec: &TopologySpec,
+    options: &Options,
+    templates: &Templates,
+) -> Option<(Topology, Vec<InputFile>)> {
     let lab = options
         .name
         .clone()
         .or_else(|| spec.name.as_ref().map(|name| name.value.clone()))?;
-    let images = find_images(doc, spec, options);
+    let lab = Lab { name: lab };
+    let (images, copied) = find_images(doc, &lab, spec, options, templates);
+    let lab = lab.name;
+    let declared: HashMap<&str, &ImageSpec> = spec
+        .images
+        .iter()
+        .map(|image| (image.name.value.as_str(), image))
+        .collect();
     let vswitches: HashMap<&str, &VswitchSpec> = spec
         .vswitches
         .iter()
@@ -42,7 +61,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .collect();
     networks::check(doc, &spec.vswitches);
 
-    let seats = expand(doc, spec, &vswitches);
+    let seats = expand(doc, spec, &vswitches, &images);
     let ports: Vec<Port<'_>> = seats
         .iter()
         .flat_map(|seat| {
@@ -76,7 +95,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .unwrap_or(&seat.group.name)
                     .value
                     .clone(),
-                disks: resolve_disks(doc, spec, seat.spec, &images),
+                disks: disks::resolve(doc, seat.spec, &declared, &images),
             };
             Domain {
                 name: seat.name.clone(),
@@ -111,6 +130,8 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         })
         .collect();
 
+    disks::check_sharing(doc, &spec.domains);
+
     let used: BTreeSet<&Name> = spec
         .domains
         .iter()
@@ -141,7 +162,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         let member = groups.get(&domain.group)?.member(domain.index)?;
         Some(&member.settings)
     });
-    Some(topology)
+    Some((topology, copied))
 }
 
 fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
@@ -153,13 +174,16 @@ fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
     }
 }
 
+/// Looks at all images; gives them, and the files that they copy.
 fn find_images<'s>(
     doc: &Doc,
+    lab: &Lab,
     spec: &'s TopologySpec,
     options: &Options,
-) -> BTreeMap<&'s Name, Found> {
+    templates: &Templates,
+) -> (BTreeMap<&'s Name, Found>, Vec<InputFile>) {
     let declared: HashSet<&Name> = spec.images.iter().map(|image| &image.name.value).collect();
-    let mut users: HashSet<&Name> = HashSet::new();
+    let mut users: BTreeSet<&Name> = spec.images.iter().filter_map(ImageSpec::base).collect();
     for domain in spec.domains.iter().flat_map(|group| &group.members) {
         let Some(image) = &domain.image else { continue };
         users.insert(&image.value);
@@ -175,11 +199,9 @@ fn find_images<'s>(
             );
         }
     }
-    let mut found = BTreeMap::new();
     for image in &spec.images {
         let name = &image.name.value;
-        let used = users.contains(name);
-        if !used {
+        if !users.contains(name) {
             let spot = &image.name.spot;
             let note = Note::warning(
                 &spot.path,
@@ -190,9 +212,22 @@ fn find_images<'s>(
                     .hint("leave it out, or give it to a domain"),
             );
         }
-        found.insert(name, images::find(doc, image, used, &options.image_keys));
     }
-    found
+    // What goes into an image is kept with it: no secrets.
+    let mut context = Context::new();
+    context.insert("lab", lab);
+    context.insert("vars", &spec.vars.values);
+    let mut checker = Checker::new(doc, templates, true, Vec::new());
+    checker.in_image = true;
+    Finder::new(
+        doc,
+        &spec.images,
+        &users,
+        &options.image_keys,
+        &context,
+        checker,
+    )
+    .find_all(&spec.images)
 }
 
 /// Expands counts, and binds vnets to vswitches.
@@ -200,6 +235,7 @@ fn expand<'s>(
     doc: &Doc,
     spec: &'s TopologySpec,
     vswitches: &HashMap<&str, &'s VswitchSpec>,
+    images: &BTreeMap<&Name, Found>,
 ) -> Vec<Seat<'s>> {
     let mut seats = Vec::new();
     let mut taken: HashMap<Name, &Spot> = HashMap::new();
@@ -261,7 +297,7 @@ fn expand<'s>(
                 let image = member
                     .image
                     .as_ref()
-                    .and_then(|image| spec.images.iter().find(|i| i.name.value == image.value));
+                    .and_then(|name| Some((name, images.get(&name.value)?.image.as_ref()?)));
                 let guest = networks::GuestSide {
                     image,
                     vcpus: member.split.vcpus,
@@ -348,93 +384,4 @@ fn check_files(doc: &Doc, group: &DomainSpec) {
             );
         }
     }
-}
-
-/// The disks of a group's domains: the root overlay first when the image has a disk.
-fn resolve_disks(
-    doc: &Doc,
-    spec: &TopologySpec,
-    group: &DomainSpec,
-    images: &BTreeMap<&Name, Found>,
-) -> Vec<Disk> {
-    let mut taken: HashMap<&str, &Spot> = HashMap::new();
-    for disk in &group.disks {
-        if let Some(first) = taken.insert(&disk.name.value, &disk.name.spot) {
-            let message = format!("two disks are called {:?}", disk.name.value.as_str());
-            let note = doc
-                .error(&disk.name.spot, message)
-                .hint("rename one of them");
-            doc.push(note.label(Some(doc.place(first)), "the other one"));
-        }
-    }
-    let (root, data): (Vec<_>, Vec<_>) = group
-        .disks
-        .iter()
-        .partition(|d| d.name.value.as_str() == "root");
-    let image = group
-        .image
-        .as_ref()
-        .and_then(|image| images.get(&image.value));
-    let has_disk = image.is_none_or(|found| found.has_disk);
-    if let (Some(root), Some(found), Some(image)) = (root.first(), image, &group.image) {
-        check_root(doc, spec, root, found, image);
-    }
-    let size = |disk: &DiskSpec| disk.size.as_ref().map(|size| size.value);
-    // "root" is a name, and so is every name that was read as one.
-    let root_name = "root".parse::<Name>().ok();
-    let overlay = root_name.filter(|_| has_disk).map(|name| Disk {
-        name,
-        size: root.first().and_then(|disk| size(disk)),
-    });
-    let data = data.into_iter().map(|disk| Disk {
-        name: disk.name.value.clone(),
-        size: size(disk),
-    });
-    overlay.into_iter().chain(data).collect()
-}
-
-fn check_root(
-    doc: &Doc,
-    spec: &TopologySpec,
-    root: &DiskSpec,
-    found: &Found,
-    image: &Written<Name>,
-) {
-    if !found.has_disk {
-        let message = format!(
-            "image {:?} has no disk, so there can be no root disk",
-            image.value.as_str()
-        );
-        let note = doc
-            .error(&root.name.spot, message)
-            .hint("give the disk another name, or take an image with a disk");
-        doc.push(note.label(Some(doc.place(&image.spot)), "the image"));
-        return;
-    }
-    let (Some(size), Some(least)) = (&root.size, found.size) else {
-        return;
-    };
-    if size.value >= least {
-        return;
-    }
-    let message = format!(
-        "a root disk of {} is smaller than its image, which has {}",
-        size.value,
-        exact(least)
-    );
-    let declared = spec.images.iter().find(|i| i.name.value == image.value);
-    let place = declared.map(|image| match &image.source {
-        Some(ImageSourceSpec::Build {
-            size: Some(size), ..
-        }) => doc.place(&size.spot),
-        _ => doc.place(&image.name.spot),
-    });
-    let note = doc
-        .error(&size.spot, message)
-        .hint("make it larger, or leave size out: it is as large as the image then");
-    doc.push(note.label(place, "the image"));
-}
-
-fn exact(bytes: Bytes) -> String {
-    format!("{bytes} ({} bytes)", bytes.0)
 }

@@ -26,6 +26,8 @@ pub(super) struct Checker<'a> {
     pub sound: bool,
     /// Factors, which templates see beside [`RESERVED`].
     pub factors: Vec<String>,
+    /// Whether a template goes into an image, where no domain is known.
+    pub in_image: bool,
     seen: HashSet<(String, String)>,
 }
 
@@ -36,6 +38,7 @@ impl<'a> Checker<'a> {
             templates,
             sound,
             factors,
+            in_image: false,
             seen: HashSet::new(),
         }
     }
@@ -110,6 +113,9 @@ impl<'a> Checker<'a> {
                 let first = names.first().map_or("", String::as_str);
                 let hint = if self.factors.iter().any(|factor| factor == first) {
                     "factors have levels in trial steps only: setup runs once".to_owned()
+                } else if self.in_image {
+                    "an image is built before any domain: templates see lab and vars here"
+                        .to_owned()
                 } else if RESERVED.contains(&first) {
                     format!("{first:?} is there in template files only")
                 } else if place.as_ref().is_some_and(|place| self.follows_dash(place)) {

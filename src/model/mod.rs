@@ -4,9 +4,11 @@
 //! by the time a value of this module exists.
 
 mod digest;
+mod disk;
 mod domain;
 mod event;
 mod host;
+mod image;
 mod impairment;
 mod instance;
 mod lab_paths;
@@ -26,12 +28,14 @@ mod units;
 mod vswitch;
 
 pub use digest::{Digest, Digester, ParseDigestError};
+pub use disk::{Disk, DiskCache, DiskFormat, DiskSource, Filesystem, IoLimits, Medium, Mount};
 pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
+pub use image::{BuildFile, FileContent, Image, ImageParts, ImageRecipe, ImageSource};
 pub use impairment::{Impairment, PortImpairment};
 pub use instance::{DatabaseEngine, Instance};
-pub use lab_paths::LabPaths;
+pub use lab_paths::{LabPaths, RAM};
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
@@ -46,7 +50,7 @@ pub use rate::{BitRate, Percent};
 pub use secret::{LabSecret, Secrets};
 pub use settings::{GuestSettings, Limit, LimitRange, ServiceState, User};
 pub use split::Split;
-pub use topology::{Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology};
+pub use topology::{GuestFile, Lab, Topology};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
 pub use vswitch::{Addressing, Vnet, VnetModel, Vswitch, VswitchMode};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use std::sync::Arc;
 
-use crate::model::{Bytes, Image, Name, PortImpairment, Reservation, Seconds};
+use crate::model::{Bytes, DiskFormat, Image, Medium, Name, PortImpairment, Reservation, Seconds};
 use crate::render::{Hosts, Seed};
 
 /// What is to be done, in an order that `after` gives.
@@ -74,6 +74,10 @@ pub enum ActionKind {
     CreateDisk {
         /// Its file.
         path: PathBuf,
+        /// What it lies on.
+        on: Medium,
+        /// Its format.
+        format: DiskFormat,
         /// The disk below it.
         backing: Option<PathBuf>,
         /// Virtual size; none: that of `backing`.
@@ -213,6 +217,11 @@ impl Action {
                 ..
             } => format!("release {} of {}", reservation.ip, reservation.domain),
             K::RemoveNetwork { name } => format!("remove network {name}"),
+            K::CreateDisk {
+                path,
+                on: Medium::Ram,
+                ..
+            } => format!("create RAM disk {}", file(path)),
             K::CreateDisk { path, .. } => format!("create disk {}", file(path)),
             K::WriteSeed { path, .. } => format!("write seed {}", file(path)),
             K::RemoveFile { path } => format!("remove file {}", file(path)),

@@ -46,6 +46,8 @@ pub fn check_budget(
             _ => {}
         }
     }
+    // Disks in memory are to be full one day.
+    needed += super::ram_disks(plan).0;
     let mut notes = Vec::new();
     let mib = |bytes: u64| bytes >> 20;
     // A guest that has not touched all its memory yet frees less than it was given.

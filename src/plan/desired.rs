@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Domain, Guest, Image, LabPaths, LabSecret, Name,
-    PortImpairment, Reservation, Seconds, Split, Topology,
+    Acceleration, Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Guest, Image,
+    LabPaths, LabSecret, Medium, Name, PortImpairment, Reservation, Seconds, Split, Topology,
 };
-use crate::render::{DomainParts, Hosts, Identity, Seed, domain_xml, network_xml, seed};
+use crate::render::{DiskPart, DomainParts, Hosts, Identity, Seed, domain_xml, network_xml, seed};
 
 /// Rendered files of a domain: absolute path in the guest, permission bits, content.
 pub type GuestFiles = Vec<(String, u32, Vec<u8>)>;
@@ -66,7 +66,7 @@ pub struct DesiredDomain {
     pub networks: BTreeSet<String>,
     /// Its vnets.
     pub ports: Vec<DesiredPort>,
-    /// Its disks.
+    /// Those of its disks that labrig makes.
     pub disks: Vec<DesiredDisk>,
     /// Its seed and the file for it.
     pub seed: (PathBuf, Seed),
@@ -95,11 +95,15 @@ pub struct DesiredPort {
     pub impairment: PortImpairment,
 }
 
-/// A disk file.
+/// A disk file that labrig makes.
 #[derive(Debug, Clone)]
 pub struct DesiredDisk {
     /// The file.
     pub path: PathBuf,
+    /// What it lies on.
+    pub on: Medium,
+    /// Its format.
+    pub format: DiskFormat,
     /// The disk below it.
     pub backing: Option<PathBuf>,
     /// Virtual size; none: that of `backing`.
@@ -219,30 +223,32 @@ fn desired_domain(
     } = made;
     let link = paths.image(image.key);
     let holds = image.source.holds();
-    let disks: Vec<_> = guest
-        .disks
-        .iter()
-        .enumerate()
-        .map(|(i, disk)| {
-            let backing = (i == 0 && holds.disk).then(|| link.join("disk.qcow2"));
-            let size = disk
-                .size
-                .map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
-            let generation = match backing {
-                Some(_) => Digester::default()
-                    .field(image.key.bytes())
-                    .field(size)
-                    .finish(),
-                None => Digester::default().field(size).finish(),
-            };
-            DesiredDisk {
-                path: paths.disk(&domain.name, &disk.name, generation),
-                backing,
-                size: disk.size,
+    let mut disks = Vec::new();
+    let mut places = Vec::new();
+    for (i, disk) in guest.disks.iter().enumerate() {
+        places.push(match &disk.source {
+            DiskSource::Volume { path } | DiskSource::File { path, .. } => path.clone(),
+            DiskSource::Made { on, format, size } => {
+                let made = DesiredDisk {
+                    path: paths.disk(
+                        *on,
+                        &domain.name,
+                        &disk.name,
+                        *format,
+                        generation(disk, image, i == 0 && holds.disk),
+                    ),
+                    on: *on,
+                    format: *format,
+                    backing: (i == 0 && holds.disk).then(|| link.join("disk.qcow2")),
+                    size: *size,
+                };
+                let path = made.path.clone();
+                disks.push(made);
+                path
             }
-        })
-        .collect();
-    let seed_path = paths.seed(&domain.name, seed.digest());
+        });
+    }
+    let seed_path = paths.seed(&domain.name, seed.digest(), seed.extension());
     let (kernel, initrd, console) = (
         link.join("vmlinuz"),
         link.join("initrd"),
@@ -251,9 +257,12 @@ fn desired_domain(
     let parts = DomainParts {
         kernel: holds.kernel.then_some(kernel.as_path()),
         initrd: holds.initrd.then_some(initrd.as_path()),
-        disks: disks.iter().map(|disk| disk.path.as_path()).collect(),
+        disks: std::iter::zip(&guest.disks, &places)
+            .map(|(disk, path)| DiskPart { disk, path })
+            .collect(),
         has_root: holds.disk,
         seed: &seed_path,
+        cloud_init: image.cloud_init,
         console: &console,
     };
     let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
@@ -283,4 +292,23 @@ fn desired_domain(
         address,
         boot_timeout: domain.boot_timeout,
     }
+}
+
+/// Digest of all that a disk is made from.
+fn generation(disk: &Disk, image: &Image, is_overlay: bool) -> Digest {
+    let DiskSource::Made { size, .. } = &disk.source else {
+        return Digest::of("");
+    };
+    let size = size.map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
+    let digester = if is_overlay {
+        Digester::default().field(image.key.bytes()).field(size)
+    } else {
+        Digester::default().field(size)
+    };
+    // On a disk that is to hold another filesystem there is nothing to keep.
+    let digester = match &disk.mount {
+        Some(mount) => digester.field(mount.filesystem.as_str()),
+        None => digester,
+    };
+    digester.finish()
 }

@@ -8,6 +8,7 @@ mod budget;
 mod desired;
 mod network;
 mod planner;
+mod ram_disks;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
@@ -16,3 +17,4 @@ pub use desired::{
 };
 pub use network::{check_network, needs_network_facts, without_optional};
 pub use planner::{plan, removal};
+pub use ram_disks::{check_ram_disks, ram_disks};

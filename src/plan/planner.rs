@@ -423,6 +423,8 @@ impl<'a> Planner<'a> {
             }
             let kind = ActionKind::CreateDisk {
                 path: disk.path.clone(),
+                on: disk.on,
+                format: disk.format,
                 backing: disk.backing.clone(),
                 size: disk.size,
             };

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::{ImageFiles, PortError};
-use crate::model::{Bytes, Digest, DomainStats, Name, Observed, PortImpairment, Reservation};
+use crate::model::{
+    Bytes, Digest, DiskFormat, DomainStats, Name, Observed, PortImpairment, Reservation,
+};
 
 /// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
 ///
@@ -32,10 +34,11 @@ pub trait Hypervisor: Send + Sync {
     /// Makes `link` lead to the directory of an image of the store.
     fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError>;
 
-    /// Makes an empty qcow2 disk, or an overlay on `backing`. `size` none: as large as `backing`.
+    /// Makes an empty disk, or a qcow2 overlay on `backing`. `size` none: as large as `backing`.
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError>;

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::interface_xml::interface_xml;
 use super::xml::{Xml, empty, tagged, text};
-use crate::model::{Acceleration, Digest, Domain, Guest, Split, Topology};
+use crate::model::{
+    Acceleration, Digest, Disk, DiskFormat, DiskSource, Domain, Guest, Split, Topology,
+};
 
 /// Files a domain is put together from; all paths as the hypervisor's host sees them.
 #[derive(Debug, Clone)]
@@ -14,13 +16,24 @@ pub struct DomainParts<'a> {
     /// Initial RAM disk for direct boot.
     pub initrd: Option<&'a Path>,
     /// Disks in order; the first is the root when the image has a disk.
-    pub disks: Vec<&'a Path>,
+    pub disks: Vec<DiskPart<'a>>,
     /// Whether the first disk is the root.
     pub has_root: bool,
     /// Seed disk.
     pub seed: &'a Path,
+    /// Whether cloud-init reads the seed.
+    pub cloud_init: bool,
     /// File that takes the serial console.
     pub console: &'a Path,
+}
+
+/// A disk with the file or device it is.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskPart<'a> {
+    /// The disk.
+    pub disk: &'a Disk,
+    /// What is opened.
+    pub path: &'a Path,
 }
 
 /// The definition of a domain with its digest.
@@ -47,6 +60,9 @@ pub fn domain_xml(
                         &split.memory.kib_rounded_up().to_string(),
                     ))?;
                 text(xml, "vcpu", split.vcpus.to_string())?;
+                if parts.cloud_init {
+                    smbios(xml)?;
+                }
                 boot(xml, parts, acceleration)?;
                 xml.create_element("features")
                     .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
@@ -64,6 +80,23 @@ pub fn domain_xml(
             })
             .map(drop)
     })
+}
+
+/// Tells cloud-init where its data is, so that it asks no network for it (cloud-init's NoCloud page:
+/// `ds=nocloud` in the system's serial number).
+fn smbios(xml: &mut Xml) -> std::io::Result<()> {
+    xml.create_element("sysinfo")
+        .with_attribute(("type", "smbios"))
+        .write_inner_content(|xml| {
+            xml.create_element("system").write_inner_content(|xml| {
+                xml.create_element("entry")
+                    .with_attribute(("name", "serial"))
+                    .write_text_content(quick_xml::events::BytesText::new("ds=nocloud"))
+                    .map(drop)
+            })?;
+            Ok(())
+        })
+        .map(drop)
 }
 
 fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> std::io::Result<()> {
@@ -94,6 +127,9 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
                     format!("{root}console=ttyS0 quiet net.ifnames=0{clock}"),
                 )?;
             }
+            if parts.cloud_init {
+                empty(xml, "smbios", &[("mode", "sysinfo")])?;
+            }
             Ok(())
         })
         .map(drop)
@@ -105,16 +141,10 @@ fn devices(
     topology: &Topology,
     parts: &DomainParts<'_>,
 ) -> std::io::Result<()> {
-    for (i, path) in parts.disks.iter().enumerate() {
-        disk(xml, path, "qcow2", i, None)?;
+    for (i, part) in parts.disks.iter().enumerate() {
+        disk(xml, *part, i)?;
     }
-    disk(
-        xml,
-        parts.seed,
-        "raw",
-        parts.disks.len(),
-        Some("labrig-seed"),
-    )?;
+    seed_disk(xml, parts.seed, parts.disks.len())?;
     empty(xml, "controller", &[("type", "usb"), ("model", "none")])?;
     for vnet in &domain.vnets {
         let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) else {
@@ -140,27 +170,66 @@ fn devices(
     empty(xml, "memballoon", &[("model", "none")])
 }
 
-/// The `index`-th virtio disk; with a serial it is read-only.
-fn disk(
-    xml: &mut Xml,
-    path: &Path,
-    format: &str,
-    index: usize,
-    serial: Option<&str>,
-) -> std::io::Result<()> {
+/// The `index`-th virtio disk.
+fn disk(xml: &mut Xml, part: DiskPart<'_>, index: usize) -> std::io::Result<()> {
+    let (kind, source, format) = match &part.disk.source {
+        DiskSource::Made { format, .. } | DiskSource::File { format, .. } => {
+            ("file", "file", *format)
+        }
+        DiskSource::Volume { .. } => ("block", "dev", DiskFormat::Raw),
+    };
+    let mut driver = vec![("name", "qemu"), ("type", format.as_str())];
+    driver.extend(part.disk.cache.map(|cache| ("cache", cache.as_str())));
+    if matches!(part.disk.source, DiskSource::Made { .. }) {
+        // What the guest gives back takes no room on the host.
+        driver.push(("discard", "unmap"));
+    }
+    xml.create_element("disk")
+        .with_attributes([("type", kind), ("device", "disk")])
+        .write_inner_content(|xml| {
+            empty(xml, "driver", &driver)?;
+            empty(xml, "source", &[(source, &part.path.to_string_lossy())])?;
+            target(xml, index)?;
+            io_tune(xml, part.disk)?;
+            text(xml, "serial", part.disk.name.as_str())
+        })
+        .map(drop)
+}
+
+/// The seed, read-only.
+fn seed_disk(xml: &mut Xml, path: &Path, index: usize) -> std::io::Result<()> {
     xml.create_element("disk")
         .with_attributes([("type", "file"), ("device", "disk")])
         .write_inner_content(|xml| {
-            empty(xml, "driver", &[("name", "qemu"), ("type", format)])?;
+            empty(xml, "driver", &[("name", "qemu"), ("type", "raw")])?;
             empty(xml, "source", &[("file", &path.to_string_lossy())])?;
-            empty(
-                xml,
-                "target",
-                &[("dev", &device_name(index)), ("bus", "virtio")],
-            )?;
-            if let Some(serial) = serial {
-                empty(xml, "readonly", &[])?;
-                text(xml, "serial", serial)?;
+            target(xml, index)?;
+            empty(xml, "readonly", &[])?;
+            text(xml, "serial", Disk::SEED_SERIAL)
+        })
+        .map(drop)
+}
+
+fn target(xml: &mut Xml, index: usize) -> std::io::Result<()> {
+    let device = device_name(index);
+    empty(xml, "target", &[("dev", &device), ("bus", "virtio")])
+}
+
+fn io_tune(xml: &mut Xml, disk: &Disk) -> std::io::Result<()> {
+    let io = &disk.io;
+    let limits = [
+        ("read_bytes_sec", io.read_bandwidth.map(|bytes| bytes.0)),
+        ("write_bytes_sec", io.write_bandwidth.map(|bytes| bytes.0)),
+        ("read_iops_sec", io.read_iops),
+        ("write_iops_sec", io.write_iops),
+    ];
+    if limits.iter().all(|(_, limit)| limit.is_none()) {
+        return Ok(());
+    }
+    xml.create_element("iotune")
+        .write_inner_content(|xml| {
+            for (name, limit) in limits {
+                limit.map_or(Ok(()), |limit| text(xml, name, limit.to_string()))?;
             }
             Ok(())
         })

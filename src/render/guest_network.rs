@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Map, Value, json};
+
 use crate::model::{Addressing, Domain, Topology, Vnet, Vswitch};
 
 /// One line a vnet, for guests without systemd-networkd: `MAC MTU HOW ADDRESS GATEWAY ADDRESS6
@@ -68,6 +70,50 @@ fn networkd_unit(vnet: &Vnet, vswitch: &Vswitch) -> String {
         text.push_str("\n[DHCPv4]\nClientIdentifier=mac\nUseMTU=no\nUseHostname=no\n");
     }
     text
+}
+
+/// The same for cloud-init: version 2 of its network configuration.
+pub(super) fn netplan(topology: &Topology, domain: &Domain) -> Value {
+    let ethernets: Map<_, _> = ports(topology, domain)
+        .enumerate()
+        .map(|(i, (vnet, vswitch))| (format!("vnet{i}"), ethernet(vnet, vswitch)))
+        .collect();
+    json!({"version": 2, "ethernets": ethernets})
+}
+
+fn ethernet(vnet: &Vnet, vswitch: &Vswitch) -> Value {
+    let asks = asks(vnet, vswitch);
+    let fixed = address(vnet, vswitch).filter(|_| !asks);
+    let addresses: Vec<_> = fixed.into_iter().chain(address6(vnet, vswitch)).collect();
+    let mut ethernet = json!({
+        "match": {"macaddress": vnet.mac.to_string()},
+        "addresses": addresses,
+        "dhcp4": asks,
+        "dhcp6": false,
+        "accept-ra": false,
+        "mtu": vswitch.mtu,
+    });
+    if asks {
+        ethernet["dhcp-identifier"] = "mac".into();
+    }
+    let route = vswitch.route().filter(|_| !asks);
+    let routes: Vec<_> = route
+        .map(|via| json!({"to": "0.0.0.0/0", "via": via}))
+        .into_iter()
+        .chain(
+            vswitch
+                .route6()
+                .map(|via| json!({"to": "::/0", "via": via})),
+        )
+        .collect();
+    if !routes.is_empty() {
+        ethernet["routes"] = routes.into();
+    }
+    // Only the lab host's own networks have a name server there.
+    if let Some(server) = route.filter(|_| vswitch.mode.is_own()) {
+        ethernet["nameservers"] = json!({"addresses": [server]});
+    }
+    ethernet
 }
 
 fn ports<'a>(

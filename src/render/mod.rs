@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod apply_tests;
+mod cloud_init;
 pub mod context;
 mod domain_xml;
 mod error;
@@ -17,10 +18,11 @@ mod settings;
 mod template;
 #[cfg(test)]
 mod templates_tests;
+mod vfat;
 mod xml;
 
 pub use context::Scope;
-pub use domain_xml::{DomainParts, domain_xml};
+pub use domain_xml::{DiskPart, DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
 pub use guest_files::{FileError, RenderedFiles, guest_files};
 pub use hosts::Hosts;

@@ -1,13 +1,15 @@
-//! The seed disk: a tar that a guest unpacks over its root before its network starts.
+//! The seed disk, from which a guest takes its identity: a tar that it unpacks over its root before
+//! its network starts, or what cloud-init reads.
 
 use tar::{Builder, Header};
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::guest_network::{networkd_units, vnets};
 use super::settings::{self, System};
-use super::{Hosts, Identity};
-use crate::model::{Digest, Digester, Domain, LabSecret, Name, Topology};
+use super::{Hosts, Identity, cloud_init, vfat};
+use crate::model::{Digest, Digester, Disk, Domain, LabSecret, Mount, Name, Topology};
 
 /// Seed disks are padded to this many bytes: virtio-blk counts in sectors, tar in records.
 const ALIGNMENT: usize = 1 << 20;
@@ -16,18 +18,25 @@ const ALIGNMENT: usize = 1 << 20;
 /// only when they are written; a plan of a thousand domains holds no thousand disks.
 #[derive(Debug, Clone)]
 pub struct Seed {
+    form: Form,
     domain: Name,
     entries: Vec<Entry>,
     hosts: Option<Arc<Hosts>>,
     digest: Digest,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Tar,
+    NoCloud,
+}
+
 /// A file of a seed.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    path: String,
-    mode: u32,
-    content: Vec<u8>,
+    pub path: String,
+    pub mode: u32,
+    pub content: Vec<u8>,
 }
 
 impl Entry {
@@ -62,6 +71,13 @@ pub fn seed(
     files: Vec<(String, u32, Vec<u8>)>,
 ) -> Seed {
     let host = Identity::host(secret, &domain.name);
+    let image = domain
+        .guest()
+        .and_then(|guest| topology.images.get(&guest.image));
+    if image.is_some_and(|image| image.cloud_init) {
+        let entries = cloud_init::entries(topology, domain, &host, client, &files);
+        return Seed::of(Form::NoCloud, domain, hosts, entries);
+    }
     let mut entries = Vec::new();
     let mut add = |path: &str, mode, content: String| entries.push(Entry::new(path, mode, content));
     add("/etc/hostname", 0o644, format!("{}\n", domain.name));
@@ -88,9 +104,10 @@ pub fn seed(
         let path = format!("/etc/systemd/network/10-labrig-{i}.network");
         Entry::new(&path, 0o644, unit)
     }));
-    let image = domain
-        .guest()
-        .and_then(|guest| topology.images.get(&guest.image));
+    let mounts = mounts(domain);
+    if !mounts.is_empty() {
+        entries.push(Entry::new("/etc/labrig/mounts", 0o644, mounts));
+    }
     let system = image.map_or(System::Systemd, |image| System::of(&image.source));
     entries.extend(settings::entries(system, &domain.settings));
     entries.extend(files.into_iter().map(|(path, mode, content)| Entry {
@@ -104,7 +121,11 @@ pub fn seed(
         .map(|entry| format!("{}\n", entry.path.trim_start_matches('/')))
         .collect();
     entries.push(Entry::new("/etc/labrig/files", 0o644, passing));
-    let digest = entries
+    Seed::of(Form::Tar, domain, hosts, entries)
+}
+
+pub(super) fn digest_of(entries: &[Entry]) -> Digest {
+    entries
         .iter()
         .fold(Digester::default(), |digester, e| {
             digester
@@ -112,18 +133,23 @@ pub fn seed(
                 .field(e.mode.to_be_bytes())
                 .field(&e.content)
         })
-        .finish();
-    // Who writes the file himself has the last word.
-    let is_written = entries.iter().any(|entry| entry.path == Hosts::PATH);
-    Seed {
-        domain: domain.name.clone(),
-        entries,
-        hosts: (!is_written).then(|| Arc::clone(hosts)),
-        digest,
-    }
+        .finish()
 }
 
 impl Seed {
+    fn of(form: Form, domain: &Domain, hosts: &Arc<Hosts>, entries: Vec<Entry>) -> Self {
+        let digest = digest_of(&entries);
+        // Who writes the file himself has the last word.
+        let is_written = domain.files.iter().any(|file| file.to == Hosts::PATH);
+        Self {
+            form,
+            domain: domain.name.clone(),
+            entries,
+            hosts: (!is_written).then(|| Arc::clone(hosts)),
+            digest,
+        }
+    }
+
     /// Digest of all that is in it but the hosts.
     pub const fn digest(&self) -> Digest {
         self.digest
@@ -134,9 +160,25 @@ impl Seed {
         self.hosts.is_some()
     }
 
-    /// The bytes of the disk: a tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds
-    /// the digest: by it a guest knows whether it has taken this seed before.
+    /// What the name of its file ends with.
+    pub const fn extension(&self) -> &'static str {
+        match self.form {
+            Form::Tar => "tar",
+            Form::NoCloud => "vfat",
+        }
+    }
+
+    /// The bytes of the disk.
     pub fn pack(&self) -> Vec<u8> {
+        match self.form {
+            Form::Tar => self.pack_tar(),
+            Form::NoCloud => vfat::pack(cloud_init::LABEL, &self.entries),
+        }
+    }
+
+    /// A tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds the digest: by it a guest
+    /// knows whether it has taken this seed before.
+    fn pack_tar(&self) -> Vec<u8> {
         let id = Entry {
             path: "/etc/labrig/seed-id".to_owned(),
             mode: 0o644,
@@ -166,4 +208,29 @@ impl Seed {
         content.resize(content.len().next_multiple_of(ALIGNMENT), 0);
         content
     }
+}
+
+/// One line a disk that is to be mounted: `SERIAL FILESYSTEM DIRECTORY OPTIONS`; one below another
+/// comes after it.
+fn mounts(domain: &Domain) -> String {
+    let mut text = String::new();
+    for (disk, mount) in by_depth(domain) {
+        let options = match mount.options.as_slice() {
+            [] => "defaults".to_owned(),
+            options => options.join(","),
+        };
+        let filesystem = mount.filesystem.as_str();
+        let _ = writeln!(text, "{} {filesystem} {} {options}", disk.name, mount.at);
+    }
+    text
+}
+
+/// Disks that are to be mounted, in the order to mount them in.
+pub(super) fn by_depth(domain: &Domain) -> Vec<(&Disk, &Mount)> {
+    let mounts = domain.guest().into_iter().flat_map(|guest| &guest.disks);
+    let mut mounts: Vec<_> = mounts
+        .filter_map(|disk| Some((disk, disk.mount.as_ref()?)))
+        .collect();
+    mounts.sort_by_key(|(_, mount)| (mount.at.matches('/').count(), &mount.at));
+    mounts
 }

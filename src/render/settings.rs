@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::seed::Entry;
-use crate::model::{GuestSettings, ImageRecipe, ImageSource, Limit, LimitRange, User};
+use crate::model::{GuestSettings, ImageSource, Limit, LimitRange, User};
 
 /// The script that says which settings a guest did not take.
 const CHECK: &str = "/etc/labrig/check";
@@ -25,9 +25,9 @@ pub enum System {
 impl System {
     /// The system of an image. Of files that labrig did not build it is taken for granted that they
     /// are a whole system.
-    pub const fn of(source: &ImageSource) -> Self {
+    pub fn of(source: &ImageSource) -> Self {
         match source {
-            ImageSource::Build(ImageRecipe::Micro { .. }) => Self::Micro,
+            ImageSource::Build(recipe) if recipe.is_micro() => Self::Micro,
             _ => Self::Systemd,
         }
     }

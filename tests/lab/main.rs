@@ -6,7 +6,9 @@
 mod common;
 
 mod bad_days;
+mod disks;
 mod hosts;
+mod images;
 mod life;
 mod networks;
 mod settings;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use base64ct::{Base64, Encoding};
 use labrig::input::{self, Options};
 use labrig::model::{Domain, Observed};
 use labrig::plan::{Desired, GuestFiles, plan};
@@ -54,6 +55,64 @@ fn domain_with_kvm_differs_in_type_clock_and_processor() {
             "<cpu mode=\"host-passthrough\"/>"
         ]
     );
+}
+
+/// Disks of every kind, on a cloud image.
+const DISKS: &str = "\
+version: 1
+name: lab
+images:
+  cloud: {url: https://a.example/debian.qcow2, sha256: \"ad7facb2586fc6e966c004d7d1d16b024f5805ff7cb47c7a85dabd8b48892ca7\", cloud_init: true}
+vswitches:
+  data: {subnet: 10.0.0.0/24}
+  front: {mode: nat, subnet: 10.0.1.0/24, mtu: 1400}
+domains:
+  db:
+    image: cloud
+    split: {cpus: 1, memory: 512MiB}
+    vnets: [{vswitch: data, ip: 10.0.0.10, mac: \"52:54:00:00:00:01\"}, {vswitch: front, ip: 10.0.1.10}]
+    disks:
+      - {name: root, size: 4GiB, on: ram, cache: unsafe}
+      - {name: log, size: 1GiB, format: raw, cache: none, filesystem: xfs, mount: /data/log, mount_options: [noatime, nodiratime]}
+      - {name: data, on: lvm, path: /dev/vg0/db, filesystem: ext4, mount: /data, io: {read_iops: 500, write_iops: 400, read_bandwidth: 100MiB/s, write_bandwidth: 1MB/s}}
+      - {name: old, on: file, path: /srv/old.qcow2, format: qcow2, cache: directsync}
+";
+
+#[test]
+fn domain_of_a_cloud_image_with_disks_of_every_kind() {
+    insta::assert_snapshot!(xml_of(&desired(DISKS), "db"));
+}
+
+/// What cloud-init finds, with the keys blotted out.
+#[test]
+fn seed_for_cloud_init() {
+    let desired = desired(DISKS);
+    let seed = &desired.domains[0].seed.1;
+    let packed = seed.pack();
+    assert_eq!(packed, seed.pack());
+    let volume = std::io::Cursor::new(packed);
+    let volume = fatfs::FileSystem::new(volume, fatfs::FsOptions::new()).unwrap();
+    let mut text = format!("label {}\n", volume.volume_label());
+    for name in ["meta-data", "network-config", "user-data"] {
+        let mut content = String::new();
+        let mut file = volume.root_dir().open_file(name).unwrap();
+        std::io::Read::read_to_string(&mut file, &mut content).unwrap();
+        let json = content.trim_start_matches("#cloud-config\n");
+        let head = &content[..content.len() - json.len()];
+        let mut value: serde_json::Value = serde_json::from_str(json).unwrap();
+        let files = value.get_mut("write_files").and_then(|v| v.as_array_mut());
+        for file in files.into_iter().flatten() {
+            let decoded = Base64::decode_vec(file["content"].as_str().unwrap()).unwrap();
+            file["content"] = String::from_utf8(decoded).unwrap().into();
+        }
+        let value = serde_json::to_string_pretty(&value).unwrap();
+        text += &format!("\n== {name}\n{head}{value}\n");
+    }
+    insta::with_settings!({filters => vec![
+        (r"-----BEGIN OPENSSH PRIVATE KEY-----\\n.*-----END", "-----BEGIN OPENSSH PRIVATE KEY-----\\n[key]-----END"),
+        (r"AAAA[A-Za-z0-9+/=]+", "[key]"),
+        (r"\b[0-9a-f]{32}\b", "[digest]"),
+    ]}, { insta::assert_snapshot!(text) });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::world::{FakeDomain, FakeNetwork, World, no_domain, no_network};
 use super::{Faults, Operation};
 use crate::backend::libvirt::Definition;
 use crate::model::{
-    Bytes, Digest, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork,
+    Bytes, Digest, DiskFormat, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork,
     PortImpairment, Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
@@ -79,6 +79,11 @@ impl FakeHypervisor {
         let mut world = self.lock();
         let number = world.number();
         world.files.insert(path.to_owned(), number);
+    }
+
+    /// Puts a file there that is no lab's.
+    pub fn keep_file(&self, path: &Path) {
+        self.lock().others.insert(path.to_owned());
     }
 
     /// Removes the link to an image.
@@ -313,12 +318,18 @@ impl Hypervisor for FakeHypervisor {
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError> {
         let object = path.display().to_string();
         self.call(Operation::CreateDisk, "create disk", &object, |world| {
             match backing {
+                Some(_) if format == DiskFormat::Raw => {
+                    return Err(format!(
+                        "qemu-img: {object}: Backing file not supported for file format 'raw'"
+                    ));
+                }
                 Some(backing) if !world.is_linked(backing) => {
                     return Err(format!(
                         "qemu-img: {object}: Could not open '{}': No such file or directory",
@@ -352,6 +363,9 @@ impl Hypervisor for FakeHypervisor {
     fn remove_file(&self, path: &Path) -> Result<(), PortError> {
         let object = path.display().to_string();
         self.call(Operation::RemoveFile, "remove file", &object, |world| {
+            if world.others.contains(path) {
+                return Err("it is not the lab's".to_owned());
+            }
             world.files.remove(path);
             Ok(())
         })

@@ -15,6 +15,8 @@ pub struct World {
     pub(super) domains: BTreeMap<String, FakeDomain>,
     /// Files, each with the number of its making: one that was replaced is another one.
     pub(super) files: BTreeMap<PathBuf, u64>,
+    /// Files that are no lab's, which must be there to be used and are never removed.
+    pub(super) others: BTreeSet<PathBuf>,
     /// Links to images, with what they lead to.
     pub(super) links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// How often something was made or started.
@@ -88,6 +90,9 @@ impl World {
         }
         let mut files = BTreeMap::new();
         for file in &uses.files {
+            if self.others.contains(file) {
+                continue;
+            }
             let made = self.files.get(file).ok_or_else(|| {
                 format!(
                     "Cannot access storage file '{}' (as uid:0, gid:0): No such file or directory",

@@ -12,15 +12,17 @@ use virt::sys;
 
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::disks;
 use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
+use crate::backend::ram;
 use crate::backend::tool::Tool;
 use crate::backend::traffic::{Place, Traffic};
 use crate::model::{
-    Bytes, Digest, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork,
-    PortImpairment, Reservation,
+    Bytes, Digest, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain,
+    ObservedNetwork, PortImpairment, Reservation,
 };
-use crate::ports::{Hypervisor, ImageFiles, PortError};
+use crate::ports::{ErrorKind, Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
 
 /// Everything libvirt may keep for a domain goes with it; flags of what it never had are ignored.
@@ -111,7 +113,10 @@ impl Libvirt {
 
     fn observe_all(&self) -> Result<Observed, LibvirtError> {
         let mut observed = Observed {
-            files: files_in(&self.paths.disks())?,
+            files: files_in(&self.paths.disks())?
+                .into_iter()
+                .chain(files_in(&self.paths.ram())?)
+                .collect(),
             ..Observed::default()
         };
         let connect = self.connection.get();
@@ -187,6 +192,18 @@ fn files_in(directory: &Path) -> std::io::Result<std::collections::BTreeSet<Path
     }
 }
 
+/// An overlay smaller than what it lies on would cut the guest's filesystem off, and QEMU makes it
+/// all the same. The size of an image that is downloaded is known no earlier.
+fn check_size(backing: &Path, size: Bytes) -> Result<(), PortError> {
+    let (_, least) = disks::format_of(backing)?;
+    if size >= least {
+        return Ok(());
+    }
+    let what = format!("make a disk of {size}: its image has {least}");
+    Err(PortError::new(ErrorKind::Fatal, what)
+        .hint("make the root disk larger, or leave its size out"))
+}
+
 fn mark(marker: &Path, content: &str) -> Result<(), PortError> {
     make_parent(marker)?;
     Ok(fs::write(marker, content)?)
@@ -211,7 +228,7 @@ impl Hypervisor for Libvirt {
     fn start_network(&self, name: &str) -> Result<(), PortError> {
         let Some(network) = self.own_network(name)? else {
             return Err(PortError::new(
-                crate::ports::ErrorKind::Fatal,
+                ErrorKind::Fatal,
                 format!("start network {name}: it is not defined"),
             ));
         };
@@ -286,13 +303,22 @@ impl Hypervisor for Libvirt {
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError> {
-        make_parent(path)?;
+        let ram = self.paths.ram();
+        if path.starts_with(&ram) {
+            ram::make_directory(&ram)?;
+        } else {
+            make_parent(path)?;
+        }
         // Published by rename: what is there under its name is whole.
-        let unfinished = path.with_extension("qcow2.new");
-        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", "qcow2"]);
+        let unfinished = path.with_extension("new");
+        if let (Some(backing), Some(size)) = (backing, size) {
+            check_size(backing, size)?;
+        }
+        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", format.as_str()]);
         if let Some(backing) = backing {
             tool = tool.args(["-F", "qcow2", "-b"]).arg(backing);
         }

@@ -14,12 +14,15 @@ mod split;
 mod vnets;
 mod vswitches;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use disks::DiskSpec;
 pub(super) use domains::{COUNT_MAX, DomainSpec, GroupSpec};
 pub(super) use guest::FileSpec;
-pub(super) use images::{ImageSourceSpec, ImageSpec, PathSpec};
+pub(super) use images::{
+    BuildContentSpec, BuildFileSpec, BuildSpec, Ground, ImageSourceSpec, ImageSpec, PathSpec,
+};
 pub(super) use instances::InstanceSpec;
 pub(super) use settings::SettingsSpec;
 pub(super) use vnets::VnetSpec;
@@ -197,6 +200,22 @@ fn items<'a>(at: &At<'a>, example: &str, most: usize) -> Vec<At<'a>> {
         return Vec::new();
     }
     items
+}
+
+/// A file on this machine, relative to the file that names it.
+fn file_path(at: &At<'_>) -> Option<Written<PathBuf>> {
+    let text = at.text("images/db.qcow2")?;
+    if text.value.contains('\0') {
+        at.error(
+            "a path cannot hold a NUL character",
+            "as in images/db.qcow2",
+        );
+        return None;
+    }
+    Some(Written {
+        value: text.value.into(),
+        spot: text.spot,
+    })
 }
 
 /// A text of some characters only, that starts with a letter or digit: it goes into command lines.
