@@ -6,7 +6,9 @@ mod check;
 mod down;
 mod error;
 mod exec;
+mod graph;
 mod host;
+mod inventory;
 mod lab;
 mod lock;
 pub mod notes;
@@ -101,6 +103,10 @@ enum Verb {
     Show(runs::ShowArgs),
     /// Take a lab down, with all that was made for it
     Down(down::DownArgs),
+    /// Draw a lab: its domains, vswitches and addresses
+    Graph(graph::GraphArgs),
+    /// Tell other tools how to reach a lab's domains
+    Inventory(inventory::InventoryArgs),
     /// Print the JSON Schema of topologies, which editors use to complete and check them
     Schema,
     /// Look at this machine
@@ -155,6 +161,8 @@ fn run() -> ExitCode {
         Verb::Runs(args) => runs::runs(&global, &args),
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
+        Verb::Graph(args) => graph::run(&global, &args),
+        Verb::Inventory(args) => inventory::run(&global, &args),
         Verb::Schema => schema::run(),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),
