@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::error::Result;
-use super::up::LabArgs;
+use super::up::TopologyArgs;
 use super::{Global, output};
 use crate::report::{self, GraphFormat};
 
@@ -14,7 +14,7 @@ pub(super) struct GraphArgs {
     /// Topology file
     topology: PathBuf,
     #[command(flatten)]
-    lab: LabArgs,
+    options: TopologyArgs,
     /// What to draw: an image, or text for Mermaid or Graphviz
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -33,7 +33,7 @@ enum Format {
 }
 
 pub(super) fn run(global: &Global, args: &GraphArgs) -> Result<ExitCode> {
-    let loaded = args.lab.load(&args.topology)?;
+    let loaded = args.options.load(&args.topology)?;
     let format = match args.format {
         Format::Svg => GraphFormat::Svg,
         Format::Mermaid => GraphFormat::Mermaid,

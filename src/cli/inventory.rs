@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::error::Result;
+use super::error::{Failure, Result};
 use super::lab::{HostKind, Record, no_such_lab};
 use super::state::State;
 use super::up::LabArgs;
@@ -72,6 +72,12 @@ fn find(state: &State, args: &InventoryArgs) -> Result<(Topology, HostKind)> {
     let record_of = |name: &Name| Record::read(&state.lab(name));
     if let Some(name) = &name {
         if let Some(record) = record_of(name)? {
+            if args.options.decide_anything() {
+                return Err(
+                    Failure::usage(format!("change lab {name} for an inventory"))
+                        .hint("--name, --set and --host go with a topology file"),
+                );
+            }
             return Ok((record.topology, record.host));
         }
         if !Path::new(&args.lab).exists() {

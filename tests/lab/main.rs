@@ -7,6 +7,7 @@ mod common;
 
 mod bad_days;
 mod hosts;
+mod inventory;
 mod life;
 mod wrong_input;
 

@@ -18,13 +18,13 @@ use super::text::Style;
 const MARGIN: i32 = 24;
 /// Boxes start and ports stand at multiples of this; at the right, half of it lower, so that no two
 /// lines of different sides meet between the lanes.
-const STEP: i32 = 16;
+const STEP: i32 = 20;
 /// From one lane to the next.
 const LANE_STEP: i32 = 24;
 /// Between the outer lanes and what is beside them.
 const LANE_SPACE: i32 = 24;
-/// Width of boxes: what their names ask for, between these.
-const BOX_WIDTHS: (i32, i32) = (208, 340);
+/// Width of boxes: what is written on them asks for, between these.
+const BOX_WIDTHS: (i32, i32) = (200, 340);
 /// Inner space of boxes and labels.
 const PADDING: i32 = 12;
 /// Height of a box's first line.
@@ -35,7 +35,7 @@ const LINE: i32 = 16;
 const PLATE: i32 = 24;
 /// Between a box and the texts at its port.
 const PORT_SPACE: i32 = 8;
-/// Least width that labels of vswitches have.
+/// Least width of the labels of vswitches, which span the boxes at the right and their ports.
 const LABEL_WIDTH: i32 = 320;
 
 /// A rectangle.
@@ -119,6 +119,8 @@ struct Columns {
     box_width: i32,
     /// The first lane.
     lanes: i32,
+    /// Where the labels of vswitches begin.
+    labels: i32,
     /// Where the texts of ports at the left begin, and those at the right end.
     ports: (i32, i32),
     /// The right column of boxes.
@@ -128,38 +130,28 @@ struct Columns {
 
 impl Columns {
     fn of(picture: &Picture) -> Self {
-        let names = picture.domains.iter().map(|domain| {
-            let kind = Style::Kind.width(&domain.what());
-            Style::Name.width(&domain.name) + kind + 3 * PADDING
-        });
-        let instances = picture.domains.iter().flat_map(|domain| {
-            let plates = domain.instances.iter();
-            plates.map(|text| Style::Address.width(text) + 4 * PADDING)
-        });
-        let (least, most) = BOX_WIDTHS;
-        let box_width = names
-            .chain(instances)
-            .max()
-            .unwrap_or_default()
-            .clamp(least, most);
         let ports = picture.domains.iter().flat_map(|domain| &domain.ports);
         let port_width = ports
             .map(|port| port_width(picture, port))
             .max()
             .unwrap_or_default()
             + 2 * PORT_SPACE;
+        let texts = picture.domains.iter().map(text_width).max();
+        let (least, most) = BOX_WIDTHS;
+        let box_width = (texts.unwrap_or_default() + 2 * PADDING)
+            .clamp(least, most)
+            .max(LABEL_WIDTH - port_width);
         let left_ports = MARGIN + box_width;
         let lanes = left_ports + port_width + LANE_SPACE;
-        let count = i32::try_from(picture.vswitches.len()).unwrap_or(i32::MAX);
-        let right_ports = lanes + (count - 1).max(0) * LANE_STEP + LANE_SPACE;
-        let right = right_ports + port_width;
-        let label_end = right_ports + LABEL_WIDTH;
+        let labels = lanes + (length(&picture.vswitches) - 1).max(0) * LANE_STEP + LANE_SPACE;
+        let right = labels + port_width;
         Self {
             box_width,
             lanes,
+            labels,
             ports: (left_ports, right),
             right,
-            width: (right + box_width).max(label_end) + MARGIN,
+            width: right + box_width + MARGIN,
         }
     }
 
@@ -224,7 +216,7 @@ impl Layout {
 
 impl Lane {
     fn of(vswitch: &DrawnVswitch, x: i32, top: i32, columns: &Columns) -> Self {
-        let left = columns.lane_labels();
+        let left = columns.labels;
         let width = columns.width - MARGIN - left;
         let room = width - 2 * PADDING;
         let lines = Style::Fact.wrap(&vswitch.facts, room);
@@ -247,13 +239,6 @@ impl Lane {
             label,
             texts,
         }
-    }
-}
-
-impl Columns {
-    /// Where the labels of vswitches begin.
-    fn lane_labels(&self) -> i32 {
-        self.width - MARGIN - LABEL_WIDTH.max(self.width - MARGIN - self.right)
     }
 }
 
@@ -381,6 +366,16 @@ const fn next_step(y: i32) -> i32 {
 
 fn length<T>(items: &[T]) -> i32 {
     i32::try_from(items.len()).unwrap_or(i32::MAX)
+}
+
+/// What a box's texts ask for, each on one line.
+fn text_width(domain: &DrawnDomain) -> i32 {
+    let head = Style::Name.width(&domain.name) + PADDING + Style::Kind.width(&domain.what());
+    let facts = Style::Fact.width(&domain.facts.join(" · "));
+    let instances = domain.instances.iter();
+    instances
+        .map(|text| Style::Address.width(text) + 2 * PADDING)
+        .fold(head.max(facts), i32::max)
 }
 
 fn port_width(picture: &Picture, port: &DrawnPort) -> i32 {

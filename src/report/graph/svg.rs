@@ -7,6 +7,7 @@ use quick_xml::events::{BytesText, Event};
 
 use super::layout::{DomainBox, Lane, Layout, Link, Rect, Text};
 use super::picture::{DrawnDomain, DrawnPort, Picture};
+use super::text::Style;
 
 type Xml = Writer<Cursor<Vec<u8>>>;
 
@@ -62,7 +63,7 @@ fn draw(picture: &Picture, layout: &Layout, xml: &mut Xml) -> std::io::Result<()
                 height: layout.height,
             };
             draw_rect(xml, &paper, "paper", 0)?;
-            texts(xml, &layout.texts)?;
+            texts(xml, &layout.texts, None)?;
             for (index, lane) in layout.lanes.iter().enumerate() {
                 draw_lane(xml, index, lane)?;
             }
@@ -92,7 +93,7 @@ fn draw_lane(xml: &mut Xml, index: usize, lane: &Lane) -> std::io::Result<()> {
                 .with_attribute(("d", path.as_str()))
                 .write_empty()?;
             draw_rect(xml, &lane.label, &format!("label {colour}"), 6)?;
-            texts(xml, &lane.texts)
+            texts(xml, &lane.texts, None)
         })
         .map(drop)
 }
@@ -122,7 +123,7 @@ fn draw_domain(
             for plate in &drawn.plates {
                 draw_rect(xml, plate, "plate", 4)?;
             }
-            texts(xml, &drawn.texts)
+            texts(xml, &drawn.texts, None)
         })
         .map(drop)
 }
@@ -151,9 +152,9 @@ fn draw_link(
                 .with_attribute(("class", format!("joint f{colour}").as_str()))
                 .with_attribute(("cx", link.to.to_string().as_str()))
                 .with_attribute(("cy", link.y.to_string().as_str()))
-                .with_attribute(("r", "6"))
+                .with_attribute(("r", "4"))
                 .write_empty()?;
-            texts(xml, &link.texts)
+            texts(xml, &link.texts, Some(link.lane))
         })
         .map(drop)
 }
@@ -174,11 +175,16 @@ fn draw_rect(xml: &mut Xml, rect: &Rect, class: &str, radius: i32) -> std::io::R
     element.write_empty().map(drop)
 }
 
-fn texts(xml: &mut Xml, texts: &[Text]) -> std::io::Result<()> {
+/// Names of vswitches at ports have the colour of their lane.
+fn texts(xml: &mut Xml, texts: &[Text], lane: Option<usize>) -> std::io::Result<()> {
     for text in texts {
+        let class = match (text.style, lane) {
+            (Style::Link, Some(lane)) => format!("{} f{}", text.style.class(), lane % COLOURS),
+            _ => text.style.class().to_owned(),
+        };
         let (x, y) = (text.x.to_string(), text.y.to_string());
         let mut element = xml.create_element("text").with_attributes([
-            ("class", text.style.class()),
+            ("class", class.as_str()),
             ("x", x.as_str()),
             ("y", y.as_str()),
         ]);

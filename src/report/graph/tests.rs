@@ -90,8 +90,8 @@ fn holds(outer: &Rect, inner: &Rect) -> bool {
 }
 
 /// Nothing of a picture stands on something else of it.
-fn assert_readable(topology: &Topology) {
-    let layout = Layout::of(&Picture::of(topology));
+fn assert_readable(picture: &Picture) {
+    let layout = Layout::of(picture);
     // What may hold texts, with those that it holds; no frame for those that stand by themselves.
     let mut texts: Vec<(Option<Rect>, &super::layout::Text)> = Vec::new();
     texts.extend(layout.texts.iter().map(|text| (None, text)));
@@ -171,8 +171,37 @@ fn nothing_stands_on_something_else() {
         load(Path::new("topologies/quickstart.yaml")),
         load(Path::new("tests/input/good/topology.yaml")),
     ] {
-        assert_readable(&topology);
+        assert_readable(&Picture::of(&topology));
     }
+}
+
+#[test]
+fn long_texts_stay_in_their_places() {
+    let mut picture = Picture::of(&large());
+    for vswitch in &mut picture.vswitches {
+        vswitch.facts.extend(
+            [
+                "fd00:1234:5678:9abc::/64",
+                "1Gbit/s",
+                "delay 2ms",
+                "jitter 1ms",
+            ]
+            .map(str::to_owned),
+        );
+    }
+    for (i, domain) in picture.domains.iter_mut().enumerate() {
+        domain
+            .facts
+            .push("an-image-with-a-name-as-long-as-it-may-be".to_owned());
+        domain.instances = vec!["customers-and-all-their-orders mariadb:3306".to_owned(); i % 4];
+        for port in &mut domain.ports {
+            port.addresses
+                .push("fd00:1234:5678:9abc:def0:1234:5678:9abc".to_owned());
+            port.facts
+                .push("in 100Mbit/s, delay 2ms, loss 0.1%".to_owned());
+        }
+    }
+    assert_readable(&picture);
 }
 
 #[test]
@@ -242,7 +271,7 @@ domains:
             ("odd2", "vm".to_owned()),
         ]
     );
-    assert_readable(&topology);
+    assert_readable(&picture);
 }
 
 #[test]
