@@ -133,6 +133,8 @@ pub(crate) fn topology() -> Topology {
             }),
             vnets: Vec::new(),
             files: Vec::new(),
+            instances: Vec::new(),
+            settings: crate::model::GuestSettings::default(),
             boot_timeout: Seconds(Duration::from_secs(120)),
         }],
     }

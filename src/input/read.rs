@@ -204,6 +204,13 @@ impl<'a> At<'a> {
             .push(self.doc.error(&self.spot(), message).hint(hint));
     }
 
+    /// Notes an error here that has another side.
+    pub fn conflict(&self, message: impl Into<String>, hint: impl Into<String>, other: &Spot) {
+        let note = self.doc.error(&self.spot(), message).hint(hint);
+        let other = self.doc.place(other);
+        self.doc.push(note.label(Some(other), "the other one"));
+    }
+
     /// Whether nothing is written here.
     pub fn is_null(&self) -> bool {
         self.node.is_null()
@@ -450,6 +457,11 @@ impl<'a> At<'a> {
     /// One of the words of `T`.
     pub fn word<T: Word>(&self) -> Option<T> {
         self.choice(T::WORDS)
+    }
+
+    /// Whether this very text stands here.
+    pub fn is_text(&self, wanted: &str) -> bool {
+        matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
     }
 
     /// Whether a map stands here.

@@ -7,6 +7,7 @@ mod digest;
 mod domain;
 mod event;
 mod host;
+mod instance;
 mod lab_paths;
 mod mac;
 mod metric;
@@ -14,6 +15,7 @@ mod name;
 mod observed;
 mod playbook;
 mod secret;
+mod settings;
 mod split;
 mod topology;
 mod trial;
@@ -23,6 +25,7 @@ pub use digest::{Digest, Digester, ParseDigestError};
 pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
+pub use instance::{DatabaseEngine, Instance};
 pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
@@ -34,6 +37,7 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::{LabSecret, Secrets};
+pub use settings::{GuestSettings, Limit, LimitRange, ServiceState, User};
 pub use split::Split;
 pub use topology::{
     Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,

@@ -7,6 +7,8 @@ mod disks;
 mod domains;
 mod guest;
 mod images;
+mod instances;
+mod settings;
 mod split;
 mod vnets;
 mod vswitches;
@@ -17,6 +19,8 @@ pub(super) use disks::DiskSpec;
 pub(super) use domains::{COUNT_MAX, DomainSpec, GroupSpec};
 pub(super) use guest::FileSpec;
 pub(super) use images::{ImageSourceSpec, ImageSpec, PathSpec};
+pub(super) use instances::InstanceSpec;
+pub(super) use settings::SettingsSpec;
 pub(super) use vnets::VnetSpec;
 pub(super) use vswitches::VswitchSpec;
 
