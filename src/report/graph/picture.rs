@@ -180,8 +180,11 @@ fn domain_facts(domain: &Domain) -> Vec<String> {
     facts
 }
 
-fn instances(_domain: &Domain) -> Vec<String> {
-    Vec::new()
+fn instances(domain: &Domain) -> Vec<String> {
+    let instances = domain.instances.iter();
+    instances
+        .map(|instance| format!("{} {}:{}", instance.name, instance.engine, instance.port))
+        .collect()
 }
 
 fn vnet_facts(_vnet: &Vnet) -> Vec<String> {
