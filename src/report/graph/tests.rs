@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::layout::{Layout, Rect};
 use super::picture::Picture;
+use super::text::Style;
 use super::{GraphFormat, dot, graph, mermaid};
 use crate::input::{self, Options};
 use crate::model::Topology;
@@ -281,4 +282,25 @@ fn texts_stay_texts() {
         "a#34;#60;b#62;#35;#38;#59;#96; "
     );
     assert_eq!(dot::escaped("a\"\\n\n"), "a\\\"\\\\n ");
+}
+
+#[test]
+fn what_does_not_fit_keeps_its_ends() {
+    let fit = |text: &str, room| Style::Address.fit(text, room);
+    assert_eq!(fit("load12", 100), "load12");
+    assert_eq!(fit("a-long-name-of-load12", 80), "a-long…load12");
+    assert_eq!(fit("load12", 3), "");
+}
+
+#[test]
+fn the_picture_of_the_quickstart_is_up_to_date() {
+    let text = graph(
+        &load(Path::new("topologies/quickstart.yaml")),
+        GraphFormat::Svg,
+    );
+    assert_eq!(
+        std::fs::read_to_string("docs/quickstart.svg").unwrap(),
+        text,
+        "draw it anew: labrig graph topologies/quickstart.yaml -o docs/quickstart.svg"
+    );
 }

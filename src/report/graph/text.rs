@@ -51,14 +51,22 @@ impl Style {
         (thousandths * self.size() + 999) / 1000
     }
 
-    /// The text, with its end cut off where it is wider than `room`.
+    /// The text, with as much of its middle left out as it takes to be no wider than `room`: names
+    /// of one kind often differ in their ends.
     pub fn fit(self, text: &str, room: i32) -> String {
         if self.width(text) <= room {
             return text.to_owned();
         }
-        let mut kept = text.to_owned();
-        while kept.pop().is_some() && self.width(&kept) + self.width("…") > room {}
-        kept + "…"
+        let all: Vec<_> = text.chars().collect();
+        let shortened = |kept: usize| -> String {
+            let (head, tail) = (kept.div_ceil(2), kept / 2);
+            let ends = [&all[..head], &['…'], &all[all.len() - tail..]];
+            ends.into_iter().flatten().collect()
+        };
+        let mut lengths = (0..all.len()).rev().map(shortened);
+        lengths
+            .find(|text| self.width(text) <= room)
+            .unwrap_or_default()
     }
 
     /// Facts in as many lines as they take, each at most as wide as `room`.
