@@ -181,7 +181,7 @@ const ROWS: &[Row] = &[
     topology("cpus: 1, memory: 512MiB", "cpus: 0, memory: 512MiB", "0 is not a whole number", "topology.yaml:14:19", "from 1"),
     topology("count: 2", "count: 0", "0 is not a whole number from 1", "topology.yaml:20:12", "from 1"),
     topology("count: 2", "count: 10001", "10001 is not", "topology.yaml:20:12", "10000"),
-    topology("mode: nat", "mode: bridged", "\"bridged\" is not known", "topology.yaml:10:19", "isolated, nat"),
+    topology("mode: nat", "mode: bridged", "\"bridged\" is not known", "topology.yaml:10:19", "bridge"),
     topology("mtu: 1500", "mtu: 100", "100 is not", "topology.yaml:10:51", "576"),
     // Quantities and addresses.
     topology("memory: 512MiB", "memory: 512", "512 has no unit", "topology.yaml:14:30", "512MiB"),

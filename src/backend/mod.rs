@@ -12,10 +12,13 @@ pub mod images;
 mod lab_journal;
 pub mod libvirt;
 mod namespaces;
+mod network_facts;
 pub mod probe;
 pub mod ssh;
 mod tool;
+pub mod traffic;
 
 pub use clock::SystemClock;
 pub use files::remove_tree;
 pub use lab_journal::LabJournal;
+pub use network_facts::network_facts;

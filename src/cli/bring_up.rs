@@ -1,17 +1,20 @@
 //! From a checked topology to a lab that is up: what `up`, `run` and `rerun` share.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::error::{Failure, Kind, Result};
 use super::lab::{self, HostKind, OpenLab, Record, linked_images};
+use super::output;
 use super::state::State;
 use crate::backend::images::{self, Store};
-use crate::backend::{LabJournal, host, probe};
+use crate::backend::traffic::Place;
+use crate::backend::{LabJournal, host, network_facts, probe};
 use crate::diag::Notes;
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
 use crate::model::{
-    Acceleration, Domain, Event, EventLevel, HostFacts, LabSecret, Observed, Topology,
+    Acceleration, Domain, Event, EventLevel, HostFacts, LabSecret, NetworkFacts, Observed, Topology,
 };
 use crate::plan::{self, Desired, GuestFiles, Plan};
 use crate::ports::{Hypervisor, ImageStore};
@@ -29,6 +32,8 @@ pub(super) struct BringUp<'a> {
 pub(super) struct Planned {
     pub facts: HostFacts,
     pub plan: Plan,
+    /// What should be looked at.
+    pub warnings: Notes,
 }
 
 impl BringUp<'_> {
@@ -55,14 +60,23 @@ impl BringUp<'_> {
         let secret = lab::secret_so_far(&paths)?;
         let observed = self.observe_if_up(&record)?;
         let facts = host::facts(record.acceleration.unwrap_or(Acceleration::Emulation), None)?;
-        let plan = self.plan_on(&record, &secret, &observed, &facts)?;
-        Ok(Planned { facts, plan })
+        let (plan, warnings) = self.plan_on(&record, &secret, &observed, &facts)?;
+        Ok(Planned {
+            facts,
+            plan,
+            warnings,
+        })
     }
 
     /// Brings the lab up. The caller holds its lock.
     pub(super) async fn run(&self, bus: &Bus, cancel: &Cancel) -> Result<OpenLab> {
         let paths = self.state.lab(&self.topology().lab.name);
-        let Planned { facts, plan } = self.plan()?;
+        let Planned {
+            facts,
+            plan,
+            warnings,
+        } = self.plan()?;
+        output::print_notes(&warnings);
         let mut record = self.record()?;
         cancel
             .check()
@@ -78,7 +92,7 @@ impl BringUp<'_> {
 
         let lab = OpenLab::open(self.state, record, true)?;
         let secret = lab::secret(&paths)?;
-        let plan = self.plan_on(&lab.record, &secret, &lab.observe()?, &facts)?;
+        let (plan, _) = self.plan_on(&lab.record, &secret, &lab.observe()?, &facts)?;
         if plan.is_empty() {
             bus.send(&Event::Message {
                 level: EventLevel::Info,
@@ -141,15 +155,23 @@ impl BringUp<'_> {
         secret: &LabSecret,
         observed: &Observed,
         facts: &HostFacts,
-    ) -> Result<Plan> {
+    ) -> Result<(Plan, Notes)> {
         let topology = self.topology();
+        let network = self.network_facts(record)?;
+        let mut notes = Notes(network.as_ref().map_or_else(Vec::new, |network| {
+            plan::check_network(topology, observed, network)
+        }));
+        let fitting = network.as_ref().map_or(Cow::Borrowed(topology), |network| {
+            plan::without_optional(topology, network)
+        });
+        let topology = fitting.as_ref();
         let paths = self.state.lab(&topology.lab.name);
         let scope = Scope::with_secrets(topology, &self.loaded.secrets);
         let files = |domain: &Domain| self.guest_files(&scope, domain);
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
         let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
         let plan = plan::plan(&desired, observed);
-        let mut notes = Notes(plan::check_budget(
+        notes.0.extend(plan::check_budget(
             topology, &desired, observed, &plan, facts,
         ));
         for note in &mut notes.0 {
@@ -158,8 +180,28 @@ impl BringUp<'_> {
         if notes.has_errors() {
             Err(notes.sorted().into())
         } else {
-            Ok(plan)
+            Ok((plan, notes.sorted()))
         }
+    }
+
+    /// Facts of the host's network, where the topology asks for more than every host has.
+    fn network_facts(&self, record: &Record) -> Result<Option<NetworkFacts>> {
+        let is_private = record.host == HostKind::Embedded;
+        if !plan::needs_network_facts(self.topology(), is_private) {
+            return Ok(None);
+        }
+        let paths = self.state.lab(&self.topology().lab.name);
+        let place = if is_private {
+            let host = lab::embedded_host(self.state, &paths);
+            let is_running = host.is_running()?;
+            is_running
+                .then(|| host.outermost())
+                .transpose()?
+                .map(Place::Of)
+        } else {
+            Some(Place::Here)
+        };
+        Ok(Some(network_facts(place)?))
     }
 
     fn guest_files(&self, scope: &Scope, domain: &Domain) -> Result<GuestFiles> {

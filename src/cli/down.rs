@@ -9,6 +9,7 @@ use super::{Global, output};
 use crate::backend;
 use crate::backend::images::Store;
 use crate::backend::libvirt::{Connection, Libvirt};
+use crate::backend::traffic::Place;
 use crate::model::{Lab, LabPaths, Name, Observed};
 use crate::plan::{self, ActionKind};
 use crate::ports::Hypervisor;
@@ -73,6 +74,7 @@ fn clear_shared_host(uri: &str, name: &Name, paths: &LabPaths) -> Result<()> {
         Connection::open(uri)?,
         Lab { name: name.clone() },
         paths.clone(),
+        Place::Here,
     );
     for action in plan::removal(&libvirt.observe()?).actions {
         match &action.kind {

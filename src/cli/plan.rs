@@ -27,6 +27,7 @@ pub(super) fn run(global: &Global, args: &PlanArgs) -> Result<ExitCode> {
         host: args.lab.host.clone(),
     }
     .plan()?;
+    output::print_notes(&planned.warnings);
     if global.json {
         output::print_json(&planned.plan)?;
     } else if planned.plan.is_empty() {

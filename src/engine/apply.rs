@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::{Bus, Cancel, images, ready};
-use crate::model::{Event, Name};
+use crate::model::{Event, Name, Seconds};
 use crate::plan::{Action, ActionKind, Plan};
 use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, chain};
 
@@ -183,6 +183,16 @@ impl Applier {
         result
     }
 
+    fn wait<'a>(&'a self, halt: &'a Halt, timeout: Seconds) -> ready::Wait<'a> {
+        ready::Wait {
+            hypervisor: self.hypervisor.as_ref(),
+            remote: self.remote.as_ref(),
+            bus: &self.bus,
+            halt,
+            step_timeout: Duration::from(timeout),
+        }
+    }
+
     fn perform(&self, index: usize, action: &Action, halt: &Halt) -> Result<(), PortError> {
         use ActionKind as K;
         let hypervisor = &self.hypervisor;
@@ -217,22 +227,33 @@ impl Applier {
                 name,
                 address,
                 timeout,
+                hosts,
             } => {
                 let Some(domain) = &action.domain else {
                     return Ok(());
                 };
-                let wait = ready::Wait {
-                    hypervisor: hypervisor.as_ref(),
-                    remote: self.remote.as_ref(),
-                    bus: &self.bus,
-                    halt,
-                    step_timeout: Duration::from(*timeout),
-                };
-                wait.until_ready(domain, name, *address)?;
+                let wait = self.wait(halt, *timeout);
+                wait.until_ready(domain, name, *address, hosts.as_deref())?;
                 // Nobody may be waiting any more, and the domain's life another one.
                 halt.check()?;
-                hypervisor.mark_ready(name)
+                hypervisor.mark_ready(name, hosts.as_ref().map(|hosts| hosts.digest()))
             }
+            K::TellHosts {
+                name,
+                address,
+                timeout,
+                hosts,
+            } => {
+                let Some(domain) = &action.domain else {
+                    return Ok(());
+                };
+                let wait = self.wait(halt, *timeout);
+                wait.tell_hosts(domain, name, *address, hosts)?;
+                hypervisor.mark_ready(name, Some(hosts.digest()))
+            }
+            K::Impair {
+                device, impairment, ..
+            } => hypervisor.impair(device, impairment),
         }
     }
 }

@@ -14,6 +14,7 @@ mod include;
 mod instances;
 mod merge;
 mod names;
+mod networks;
 mod playbook;
 mod playbook_spec;
 mod read;

@@ -7,6 +7,7 @@ use super::addresses::{self, Port};
 use super::guest_settings;
 use super::images::{self, Found};
 use super::names;
+use super::networks;
 use super::read::{Doc, Spot, Written};
 use super::suggest;
 use super::topology::{
@@ -14,9 +15,7 @@ use super::topology::{
     VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{
-    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet, Vswitch,
-};
+use crate::model::{Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
 
 /// What one domain is made of before addresses are known.
 struct Seat<'s> {
@@ -41,7 +40,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .iter()
         .map(|v| (v.name.value.as_str(), v))
         .collect();
-    check_subnets(doc, &spec.vswitches);
+    networks::check(doc, &spec.vswitches);
 
     let seats = expand(doc, spec, &vswitches);
     let ports: Vec<Port<'_>> = seats
@@ -55,6 +54,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     index,
                     vswitch,
                     ip: vnet.ip.as_ref(),
+                    ip6: vnet.ip6.as_ref(),
                     mac: vnet.mac.as_ref(),
                 })
         })
@@ -85,10 +85,17 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                 kind: DomainKind::Vm(Box::new(guest)),
                 split: Some(seat.spec.split.clone()),
                 vnets: vnets
-                    .map(|((_, vswitch), (mac, ip))| Vnet {
+                    .enumerate()
+                    .map(|(i, ((spec, vswitch), assigned))| Vnet {
                         vswitch: vswitch.name.value.clone(),
-                        mac,
-                        ip,
+                        mac: assigned.mac,
+                        ip: assigned.ip,
+                        ip6: assigned.ip6,
+                        model: spec.model.as_ref().map(|w| w.value).unwrap_or_default(),
+                        queues: spec.queues.as_ref().map_or(1, |w| w.value),
+                        device: names::port(&lab, &seat.name, i),
+                        inbound: spec.inbound,
+                        outbound: spec.outbound,
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
@@ -122,7 +129,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         vswitches: spec
             .vswitches
             .iter()
-            .filter_map(|v| resolve_vswitch(&lab, v))
+            .filter_map(|v| networks::resolve(&lab, v))
             .collect(),
         domains,
         lab: Lab { name: lab },
@@ -144,21 +151,6 @@ fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
         mode: spec.mode,
         vars: spec.vars.clone(),
     }
-}
-
-fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
-    let subnet = spec.subnet.as_ref()?.value;
-    let name = &spec.name.value;
-    let vswitch = Vswitch {
-        mode: spec.mode,
-        subnet,
-        gateway: addresses::gateway(subnet),
-        mtu: spec.mtu,
-        bridge: names::bridge(lab, name),
-        network: names::libvirt_name(lab, name),
-        uuid: names::uuid(lab, names::Kind::Network, name),
-    };
-    Some((name.clone(), vswitch))
 }
 
 fn find_images<'s>(
@@ -201,40 +193,6 @@ fn find_images<'s>(
         found.insert(name, images::find(doc, image, used, &options.image_keys));
     }
     found
-}
-
-/// Notes subnets that overlap. After sorting, one that overlaps any earlier one overlaps the
-/// earlier one that reaches farthest.
-fn check_subnets(doc: &Doc, vswitches: &[VswitchSpec]) {
-    let mut subnets: Vec<_> = vswitches
-        .iter()
-        .filter_map(|v| v.subnet.as_ref().map(|s| (s, &v.name.value)))
-        .collect();
-    subnets.sort_by_key(|(subnet, _)| (subnet.value.network(), subnet.value.prefix_len()));
-    let mut farthest: Option<(&Written<ipnet::Ipv4Net>, &Name)> = None;
-    for (subnet, name) in subnets {
-        if let Some((before, other)) =
-            farthest.filter(|(b, _)| b.value.broadcast() >= subnet.value.network())
-        {
-            let (late, early, early_name) = match before.spot.span.start < subnet.spot.span.start {
-                true => (subnet, before, other),
-                false => (before, subnet, name),
-            };
-            let message = format!(
-                "subnet {} overlaps {} of vswitch {:?}",
-                late.value,
-                early.value,
-                early_name.as_str()
-            );
-            let note = doc
-                .error(&late.spot, message)
-                .hint("give each vswitch a subnet of its own");
-            doc.push(note.label(Some(doc.place(&early.spot)), "the other subnet"));
-        }
-        if farthest.is_none_or(|(b, _)| subnet.value.broadcast() > b.value.broadcast()) {
-            farthest = Some((subnet, name));
-        }
-    }
 }
 
 /// Expands counts, and binds vnets to vswitches.
@@ -299,6 +257,17 @@ fn expand<'s>(
                     }
                 }
             }
+            if failed.is_empty() {
+                let image = member
+                    .image
+                    .as_ref()
+                    .and_then(|image| spec.images.iter().find(|i| i.name.value == image.value));
+                let guest = networks::GuestSide {
+                    image,
+                    vcpus: member.split.vcpus,
+                };
+                networks::check_vnets(doc, &group.name.spot, &ports, &guest);
+            }
             seats.push(Seat {
                 name,
                 index,
@@ -355,8 +324,9 @@ fn check_fixed(doc: &Doc, group: &GroupSpec) {
     let each = if group.is_uniform() { group.count } else { 1 };
     for vnet in group.members.iter().flat_map(|member| &member.vnets) {
         let ip = vnet.ip.as_ref().map(|w| (&w.spot, w.value.to_string()));
+        let ip6 = vnet.ip6.as_ref().map(|w| (&w.spot, w.value.to_string()));
         let mac = vnet.mac.as_ref().map(|w| (&w.spot, w.value.to_string()));
-        for address in ip.into_iter().chain(mac) {
+        for address in ip.into_iter().chain(ip6).chain(mac) {
             *given.entry(address).or_default() += each;
         }
     }

@@ -87,11 +87,12 @@ impl DomainKind {
 }
 
 impl Domain {
-    /// The address labrig reaches it at: an external machine's own, else that of its first vnet.
+    /// The address labrig reaches it at: an external machine's own, else that of its first vnet with
+    /// an IPv4 address.
     pub fn address(&self) -> Option<Ipv4Addr> {
         match &self.kind {
             DomainKind::External(endpoint) => Some(endpoint.address),
-            _ => self.vnets.first().map(|vnet| vnet.ip),
+            _ => self.vnets.iter().find_map(|vnet| vnet.ip),
         }
     }
 

@@ -1,14 +1,11 @@
 //! A lab with everything decided: defaults filled, counts expanded, names bound, addresses fixed.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::{Bytes, Digest, Digester, Domain, MacAddr, Name};
+use super::{Bytes, Digest, Digester, Domain, Name, Vswitch};
 
 /// What a lab is. Serialised, it is what locks and archives hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,35 +88,6 @@ pub enum ImageRecipe {
     },
 }
 
-/// What a vswitch reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum VswitchMode {
-    /// Its own domains and the lab host only.
-    Isolated,
-    /// Also what the lab host reaches, through address translation.
-    Nat,
-}
-
-/// A virtual switch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vswitch {
-    /// What it reaches.
-    pub mode: VswitchMode,
-    /// Its subnet.
-    pub subnet: Ipv4Net,
-    /// The lab host's address on it; first host address of the subnet.
-    pub gateway: Ipv4Addr,
-    /// Largest frame payload in bytes.
-    pub mtu: u32,
-    /// Name of the bridge device (at most 15 characters, IFNAMSIZ).
-    pub bridge: String,
-    /// Name of the libvirt network.
-    pub network: String,
-    /// UUID of the libvirt network.
-    pub uuid: Uuid,
-}
-
 /// A disk that belongs to one domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
@@ -127,17 +95,6 @@ pub struct Disk {
     pub name: Name,
     /// Virtual size; none: as large as the image.
     pub size: Option<Bytes>,
-}
-
-/// A domain's port on a vswitch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vnet {
-    /// Key into [`Topology::vswitches`].
-    pub vswitch: Name,
-    /// Its MAC address.
-    pub mac: MacAddr,
-    /// Its address, reserved in the network's DHCP.
-    pub ip: Ipv4Addr,
 }
 
 /// A file in the guest, from a template.

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::{Bytes, Image, Name, Reservation, Seconds};
-use crate::render::Seed;
+use std::sync::Arc;
+
+use crate::model::{Bytes, Image, Name, PortImpairment, Reservation, Seconds};
+use crate::render::{Hosts, Seed};
 
 /// What is to be done, in an order that `after` gives.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -102,6 +104,15 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
+    /// Set what frames of a vnet meet.
+    Impair {
+        /// The vnet's vswitch.
+        vswitch: Name,
+        /// The vnet's device.
+        device: String,
+        /// What they are to meet.
+        impairment: PortImpairment,
+    },
     /// End a domain at once.
     StopDomain {
         /// The domain.
@@ -120,6 +131,21 @@ pub enum ActionKind {
         address: Ipv4Addr,
         /// Longest wait for each step on the way there.
         timeout: Seconds,
+        /// Names and addresses it is told then; none for one that writes them itself.
+        #[serde(skip)]
+        hosts: Option<Arc<Hosts>>,
+    },
+    /// Tell a domain that runs the names and addresses of all domains.
+    TellHosts {
+        /// The domain.
+        name: String,
+        /// Where its SSH server listens.
+        address: Ipv4Addr,
+        /// Longest time for it.
+        timeout: Seconds,
+        /// Names and addresses.
+        #[serde(skip)]
+        hosts: Arc<Hosts>,
     },
 }
 
@@ -192,6 +218,11 @@ impl Action {
             K::RemoveFile { path } => format!("remove file {}", file(path)),
             K::DefineDomain { name, .. } => format!("define domain {}", domain(name)),
             K::StartDomain { name } => format!("start domain {}", domain(name)),
+            K::Impair { vswitch, .. } => {
+                let domain = self.domain.as_ref().map_or("?", Name::as_str);
+                format!("impair vnet of {domain} on {vswitch}")
+            }
+            K::TellHosts { name, .. } => format!("tell hosts to domain {}", domain(name)),
             K::StopDomain { name } => format!("stop domain {}", domain(name)),
             K::RemoveDomain { name } => format!("remove domain {}", domain(name)),
             K::AwaitReady { name, .. } => format!("await domain {}", domain(name)),

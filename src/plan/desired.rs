@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::model::{
     Acceleration, Bytes, Digest, Digester, Domain, Guest, Image, LabPaths, LabSecret, Name,
-    Reservation, Seconds, Split, Topology,
+    PortImpairment, Reservation, Seconds, Split, Topology,
 };
-use crate::render::{DomainParts, Identity, Seed, domain_xml, network_xml, seed};
+use crate::render::{DomainParts, Hosts, Identity, Seed, domain_xml, network_xml, seed};
 
 /// Rendered files of a domain: absolute path in the guest, permission bits, content.
 pub type GuestFiles = Vec<(String, u32, Vec<u8>)>;
@@ -22,6 +23,8 @@ pub struct Desired {
     pub networks: Vec<DesiredNetwork>,
     /// Domains, in the topology's order.
     pub domains: Vec<DesiredDomain>,
+    /// Names and addresses of all domains.
+    pub hosts: Arc<Hosts>,
 }
 
 /// An image and its link in the lab.
@@ -46,7 +49,7 @@ pub struct DesiredNetwork {
     pub xml: String,
     /// Digest of the definition without reservations.
     pub definition: Digest,
-    /// Addresses of all its vnets.
+    /// Addresses of all its vnets, where the lab host serves DHCP.
     pub reservations: BTreeSet<Reservation>,
 }
 
@@ -61,6 +64,8 @@ pub struct DesiredDomain {
     pub image: Name,
     /// libvirt names of the networks it has vnets on.
     pub networks: BTreeSet<String>,
+    /// Its vnets.
+    pub ports: Vec<DesiredPort>,
     /// Its disks.
     pub disks: Vec<DesiredDisk>,
     /// Its seed and the file for it.
@@ -75,6 +80,19 @@ pub struct DesiredDomain {
     pub address: Ipv4Addr,
     /// Longest wait for each step on the way from started to ready.
     pub boot_timeout: Seconds,
+    /// Whether it is told the names of all domains; one that writes its own is not.
+    pub takes_hosts: bool,
+}
+
+/// A vnet's device.
+#[derive(Debug, Clone)]
+pub struct DesiredPort {
+    /// The vswitch it is on.
+    pub vswitch: Name,
+    /// Device of the lab host.
+    pub device: String,
+    /// What its frames meet.
+    pub impairment: PortImpairment,
 }
 
 /// A disk file.
@@ -110,12 +128,20 @@ impl Desired {
             })
             .collect();
         let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
-        for domain in &topology.domains {
+        let guests = topology.domains.iter();
+        for domain in guests.filter(|domain| domain.guest().is_some()) {
             for vnet in &domain.vnets {
+                let vswitch = topology.vswitches.get(&vnet.vswitch);
+                let Some(ip) = vnet
+                    .ip
+                    .filter(|_| vswitch.is_some_and(|vswitch| vswitch.mode.is_own()))
+                else {
+                    continue;
+                };
                 let reservation = Reservation {
                     mac: vnet.mac,
                     domain: domain.name.clone(),
-                    ip: vnet.ip,
+                    ip,
                 };
                 reservations
                     .entry(&vnet.vswitch)
@@ -139,6 +165,7 @@ impl Desired {
             })
             .collect();
         let client = Identity::client(secret);
+        let hosts = Arc::new(Hosts::new(topology));
         let domains = topology
             .domains
             .iter()
@@ -153,7 +180,8 @@ impl Desired {
                 })
             })
             .map(|made| {
-                let seed = seed(topology, made.domain, secret, &client, files(made.domain)?);
+                let files = files(made.domain)?;
+                let seed = seed(topology, made.domain, &hosts, secret, &client, files);
                 Ok(desired_domain(topology, paths, acceleration, &made, seed))
             })
             .collect::<Result<_, E>>()?;
@@ -161,6 +189,7 @@ impl Desired {
             images,
             networks,
             domains,
+            hosts,
         })
     }
 }
@@ -228,16 +257,25 @@ fn desired_domain(
         console: &console,
     };
     let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
-    let networks = domain
-        .vnets
-        .iter()
-        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
+    let vnets = domain.vnets.iter();
+    let vnets = vnets.filter_map(|vnet| Some((vnet, topology.vswitches.get(&vnet.vswitch)?)));
     DesiredDomain {
         name: domain.name.clone(),
         libvirt_name: guest.libvirt_name.clone(),
         image: guest.image.clone(),
-        networks: networks.collect(),
+        networks: vnets
+            .clone()
+            .map(|(_, vswitch)| vswitch.network.clone())
+            .collect(),
+        ports: vnets
+            .map(|(vnet, vswitch)| DesiredPort {
+                vswitch: vnet.vswitch.clone(),
+                device: vnet.device.clone(),
+                impairment: vnet.impairments(vswitch),
+            })
+            .collect(),
         disks,
+        takes_hosts: seed.has_hosts(),
         seed: (seed_path, seed),
         xml,
         definition,

@@ -6,9 +6,13 @@
 mod action;
 mod budget;
 mod desired;
+mod network;
 mod planner;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
-pub use desired::{Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, GuestFiles};
+pub use desired::{
+    Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, DesiredPort, GuestFiles,
+};
+pub use network::{check_network, needs_network_facts, without_optional};
 pub use planner::{plan, removal};

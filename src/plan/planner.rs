@@ -7,9 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
-use crate::model::{MacAddr, Name, Observed, ObservedNetwork, Reservation};
+use crate::model::{MacAddr, Name, Observed, ObservedNetwork, PortImpairment, Reservation};
+use crate::render::Hosts;
 
 /// What has to be done so that a host shows what is desired. Empty when it does already.
 pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
@@ -23,7 +25,8 @@ pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
     for domain in &desired.domains {
         let addresses = addresses.get(&domain.name).map_or(&[][..], Vec::as_slice);
         let restart = restarts.get(domain.libvirt_name.as_str());
-        planner.domain(domain, restart, addresses, &holders);
+        let hosts = domain.takes_hosts.then_some(&desired.hosts);
+        planner.domain(domain, restart, addresses, &holders, hosts);
     }
     let files = desired
         .domains
@@ -379,6 +382,7 @@ impl<'a> Planner<'a> {
         restart: Option<&String>,
         addresses: &[(&str, &Reservation)],
         holders: &Holders<'_>,
+        hosts: Option<&Arc<Hosts>>,
     ) {
         let me = Some(&domain.name);
         let name = || domain.libvirt_name.clone();
@@ -387,11 +391,24 @@ impl<'a> Planner<'a> {
             name: name(),
             address: domain.address,
             timeout: domain.boot_timeout,
+            hosts: hosts.cloned(),
         };
         let Some(reason) = restart else {
-            if seen.is_some_and(|seen| !seen.ready) {
+            let reason = "what its frames meet is not what it is to be";
+            let impaired = self.impair(domain, reason, &[], |wanted, seen| !wanted.is_like(seen));
+            let Some(seen) = seen else { return };
+            if !seen.ready {
                 let reason = "it was not seen ready since its start";
-                self.plan.push(await_ready, reason, &[], me);
+                self.plan.push(await_ready, reason, &impaired, me);
+            } else if let Some(hosts) = hosts.filter(|hosts| seen.hosts != Some(hosts.digest())) {
+                let kind = ActionKind::TellHosts {
+                    name: name(),
+                    address: domain.address,
+                    timeout: domain.boot_timeout,
+                    hosts: Arc::clone(hosts),
+                };
+                let reason = "names or addresses of domains changed";
+                self.plan.push(kind, reason, &[], me);
             }
             return;
         };
@@ -440,7 +457,34 @@ impl<'a> Planner<'a> {
         let before_start: Vec<_> = before_start.into_iter().collect();
         let kind = ActionKind::StartDomain { name: name() };
         let start = self.plan.push(kind, reason, &before_start, me);
-        self.plan.push(await_ready, reason, &[start], me);
+        let mut before_ready = vec![start];
+        let why = "a device of a domain that starts is a new one";
+        before_ready.extend(self.impair(domain, why, &[start], |wanted, _| !wanted.is_none()));
+        self.plan.push(await_ready, reason, &before_ready, me);
+    }
+
+    /// Sets what frames of those vnets meet for which it is `needed`.
+    fn impair(
+        &mut self,
+        domain: &DesiredDomain,
+        reason: &str,
+        after: &[usize],
+        needed: impl Fn(&PortImpairment, &PortImpairment) -> bool,
+    ) -> Vec<usize> {
+        let mut actions = Vec::new();
+        for port in &domain.ports {
+            let seen = self.observed.impairments.get(&port.device);
+            let seen = seen.copied().unwrap_or_default();
+            if needed(&port.impairment, &seen) {
+                let kind = ActionKind::Impair {
+                    vswitch: port.vswitch.clone(),
+                    device: port.device.clone(),
+                    impairment: port.impairment,
+                };
+                actions.push(self.plan.push(kind, reason, after, Some(&domain.name)));
+            }
+        }
+        actions
     }
 
     /// Removes files but those to keep, when no definition names them any more: what is done before

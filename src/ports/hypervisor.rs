@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{ImageFiles, PortError};
-use crate::model::{Bytes, DomainStats, Name, Observed, Reservation};
+use crate::model::{Bytes, Digest, DomainStats, Name, Observed, PortImpairment, Reservation};
 
 /// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
 ///
@@ -52,8 +52,11 @@ pub trait Hypervisor: Send + Sync {
     /// Starts a domain; it counts as not ready from then on.
     fn start_domain(&self, name: &str) -> Result<(), PortError>;
 
-    /// Remembers that a domain was seen ready.
-    fn mark_ready(&self, name: &str) -> Result<(), PortError>;
+    /// Sets what frames of a vnet's device meet, and makes sure that the kernel does it.
+    fn impair(&self, device: &str, impairment: &PortImpairment) -> Result<(), PortError>;
+
+    /// Remembers that a domain was seen ready, and which names and addresses it was told.
+    fn mark_ready(&self, name: &str, hosts: Option<Digest>) -> Result<(), PortError>;
 
     /// Ends a domain at once.
     fn stop_domain(&self, name: &str) -> Result<(), PortError>;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::interface_xml::interface_xml;
 use super::xml::{Xml, empty, tagged, text};
 use crate::model::{Acceleration, Digest, Domain, Guest, Split, Topology};
 
@@ -119,13 +120,7 @@ fn devices(
         let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) else {
             continue;
         };
-        xml.create_element("interface")
-            .with_attribute(("type", "network"))
-            .write_inner_content(|xml| {
-                empty(xml, "mac", &[("address", &vnet.mac.to_string())])?;
-                empty(xml, "source", &[("network", &vswitch.network)])?;
-                empty(xml, "model", &[("type", "virtio")])
-            })?;
+        interface_xml(xml, vnet, vswitch)?;
     }
     xml.create_element("serial")
         .with_attribute(("type", "file"))

@@ -1,12 +1,13 @@
 //! The seed disk: a tar that a guest unpacks over its root before its network starts.
 
-use std::fmt::Write as _;
-
 use tar::{Builder, Header};
 
-use super::Identity;
+use std::sync::Arc;
+
+use super::guest_network::{networkd_units, vnets};
 use super::settings::{self, System};
-use crate::model::{Digest, Digester, Domain, LabSecret, Topology, VswitchMode};
+use super::{Hosts, Identity};
+use crate::model::{Digest, Digester, Domain, LabSecret, Name, Topology};
 
 /// Seed disks are padded to this many bytes: virtio-blk counts in sectors, tar in records.
 const ALIGNMENT: usize = 1 << 20;
@@ -15,7 +16,9 @@ const ALIGNMENT: usize = 1 << 20;
 /// only when they are written; a plan of a thousand domains holds no thousand disks.
 #[derive(Debug, Clone)]
 pub struct Seed {
+    domain: Name,
     entries: Vec<Entry>,
+    hosts: Option<Arc<Hosts>>,
     digest: Digest,
 }
 
@@ -47,10 +50,13 @@ impl Entry {
 /// Makes the seed of a domain. `client` may log in: [`Identity::client`], the same for all domains
 /// of a lab. `files` are the domain's rendered files: absolute path, mode, content.
 ///
-/// Nothing in it depends on other domains, so that a new one leaves the others as they are.
+/// Other domains are in it with their names and addresses alone, and these are no part of its digest,
+/// so that a new domain leaves the others as they are: [`Hosts`] are brought up to date while a guest
+/// runs.
 pub fn seed(
     topology: &Topology,
     domain: &Domain,
+    hosts: &Arc<Hosts>,
     secret: &LabSecret,
     client: &Identity,
     files: Vec<(String, u32, Vec<u8>)>,
@@ -59,11 +65,6 @@ pub fn seed(
     let mut entries = Vec::new();
     let mut add = |path: &str, mode, content: String| entries.push(Entry::new(path, mode, content));
     add("/etc/hostname", 0o644, format!("{}\n", domain.name));
-    add(
-        "/etc/hosts",
-        0o644,
-        format!("127.0.0.1 localhost\n127.0.1.1 {}\n", domain.name),
-    );
     add(
         "/etc/ssh/ssh_host_ed25519_key",
         0o600,
@@ -81,14 +82,12 @@ pub fn seed(
     }
     add("/root/.ssh/authorized_keys", 0o600, keys);
     add("/etc/labrig/vnets", 0o644, vnets(topology, domain));
-    for (i, unit) in networkd_units(topology, domain).into_iter().enumerate() {
-        add(
-            &format!("/etc/systemd/network/10-labrig-{i}.network"),
-            0o644,
-            unit,
-        );
-    }
     let identity = entries.len();
+    let units = networkd_units(topology, domain).into_iter().enumerate();
+    entries.extend(units.map(|(i, unit)| {
+        let path = format!("/etc/systemd/network/10-labrig-{i}.network");
+        Entry::new(&path, 0o644, unit)
+    }));
     let image = domain
         .guest()
         .and_then(|guest| topology.images.get(&guest.image));
@@ -114,13 +113,25 @@ pub fn seed(
                 .field(&e.content)
         })
         .finish();
-    Seed { entries, digest }
+    // Who writes the file himself has the last word.
+    let is_written = entries.iter().any(|entry| entry.path == Hosts::PATH);
+    Seed {
+        domain: domain.name.clone(),
+        entries,
+        hosts: (!is_written).then(|| Arc::clone(hosts)),
+        digest,
+    }
 }
 
 impl Seed {
-    /// Digest of all that is in it.
+    /// Digest of all that is in it but the hosts.
     pub const fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Whether the names of all domains are in it.
+    pub const fn has_hosts(&self) -> bool {
+        self.hosts.is_some()
     }
 
     /// The bytes of the disk: a tar, padded with zeros. Its last file, `/etc/labrig/seed-id`, holds
@@ -131,8 +142,13 @@ impl Seed {
             mode: 0o644,
             content: format!("{}\n", self.digest).into(),
         };
+        let hosts = self.hosts.as_ref().map(|hosts| Entry {
+            path: Hosts::PATH.to_owned(),
+            mode: 0o644,
+            content: hosts.of(&self.domain).into(),
+        });
         let mut tar = Builder::new(Vec::new());
-        for entry in self.entries.iter().chain([&id]) {
+        for entry in hosts.iter().chain(&self.entries).chain([&id]) {
             let mut header = Header::new_gnu();
             header.set_mode(entry.mode);
             header.set_uid(0);
@@ -150,43 +166,4 @@ impl Seed {
         content.resize(content.len().next_multiple_of(ALIGNMENT), 0);
         content
     }
-}
-
-/// One line a vnet: `MAC ADDRESS/PREFIX GATEWAY MTU`, the gateway `-` on an isolated vswitch.
-fn vnets(topology: &Topology, domain: &Domain) -> String {
-    let mut text = String::new();
-    for vnet in &domain.vnets {
-        if let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) {
-            let gateway = match vswitch.mode {
-                VswitchMode::Nat => vswitch.gateway.to_string(),
-                VswitchMode::Isolated => "-".to_owned(),
-            };
-            let prefix = vswitch.subnet.prefix_len();
-            let _ = writeln!(
-                text,
-                "{} {}/{prefix} {gateway} {}",
-                vnet.mac, vnet.ip, vswitch.mtu
-            );
-        }
-    }
-    text
-}
-
-/// The same for systemd-networkd.
-fn networkd_units(topology: &Topology, domain: &Domain) -> Vec<String> {
-    let unit = |vnet: &crate::model::Vnet| {
-        let vswitch = topology.vswitches.get(&vnet.vswitch)?;
-        let mut text = format!(
-            "[Match]\nMACAddress={}\n\n[Link]\nMTUBytes={}\n\n[Network]\nAddress={}/{}\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
-            vnet.mac,
-            vswitch.mtu,
-            vnet.ip,
-            vswitch.subnet.prefix_len()
-        );
-        if vswitch.mode == VswitchMode::Nat {
-            let _ = writeln!(text, "Gateway={}\nDNS={}", vswitch.gateway, vswitch.gateway);
-        }
-        Some(text)
-    };
-    domain.vnets.iter().filter_map(unit).collect()
 }

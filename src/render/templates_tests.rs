@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::{Scope, Templates, instance_config};
 use crate::databases::{contradictions, server};
 use crate::model::{
-    Bytes, DatabaseEngine, Domain, DomainKind, GuestSettings, Instance, Lab, Name, Seconds, Split,
-    Topology, Vnet,
+    Bytes, DatabaseEngine, Domain, DomainKind, GuestSettings, Impairment, Instance, Lab, Name,
+    Seconds, Split, Topology, Vnet, VnetModel,
 };
 
 fn name(text: &str) -> Name {
@@ -31,7 +31,13 @@ fn domain(group: &str, index: u8, instances: Vec<Instance>) -> Domain {
         vnets: vec![Vnet {
             vswitch: name("data"),
             mac: format!("52:54:00:00:00:0{index}").parse().unwrap(),
-            ip: [10, 0, 0, 10 + index].into(),
+            ip: Some([10, 0, 0, 10 + index].into()),
+            ip6: None,
+            model: VnetModel::Virtio,
+            queues: 1,
+            device: format!("lp{index}"),
+            inbound: Impairment::default(),
+            outbound: Impairment::default(),
         }],
         instances,
         settings: GuestSettings::default(),

@@ -9,6 +9,7 @@ mod bad_days;
 mod hosts;
 mod inventory;
 mod life;
+mod networks;
 mod settings;
 mod wrong_input;
 

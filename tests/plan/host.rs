@@ -23,7 +23,7 @@ images:
   deb: {build: {suite: bookworm, packages: [mariadb-server], size: 3GiB}}
 vswitches:
   data: {subnet: 10.0.0.0/24}
-  front: {mode: nat, subnet: 10.0.1.0/24, mtu: 1400}
+  front: {mode: nat, subnet: 10.0.1.0/24, mtu: 1400, bandwidth: 1Gbit/s}
 domains:
   db:
     image: deb

@@ -7,7 +7,7 @@ use labrig::model::{Domain, Observed};
 use labrig::plan::{Desired, GuestFiles, plan};
 use labrig::render::{Scope, TemplateError};
 
-use crate::host::{LAB, desired, desired_of, paths, topology};
+use crate::host::{LAB, desired, paths, topology};
 use labrig::model::{Acceleration, LabSecret};
 
 fn xml_of(desired: &Desired, domain: &str) -> String {
@@ -66,17 +66,71 @@ fn nat_network() {
     insta::assert_snapshot!(desired(LAB).networks[1].xml);
 }
 
+/// Vswitches of every other kind.
+const KINDS: &str = "\
+version: 1
+name: lab
+images: {deb: {build: {suite: bookworm}}}
+vswitches:
+  a-both: {mode: nat, subnet: 10.0.0.0/24, subnet6: \"fd00:1::/64\", addressing: dhcp}
+  b-routed: {mode: routed, subnet6: \"fd00:2::/64\"}
+  c-bridge: {mode: bridge, bridge: br0, subnet: 10.0.3.0/24, gateway: 10.0.3.1}
+  d-macvtap: {mode: macvtap, port: eth1}
+  e-ovs: {mode: openvswitch, bridge: ovs0, vlan: 42, subnet6: \"fd00:5::/64\"}
+domains:
+  web:
+    image: deb
+    split: {cpus: 2, memory: 160MiB}
+    vnets:
+      - {vswitch: a-both, queues: 2}
+      - {vswitch: b-routed, ip6: \"fd00:2::9\", model: vmxnet3}
+      - {vswitch: c-bridge, ip: 10.0.3.9}
+      - {vswitch: d-macvtap}
+      - {vswitch: e-ovs, inbound: {bandwidth: 1Mbit/s}}
+";
+
+#[test]
+fn networks_of_every_kind() {
+    let networks = desired(KINDS).networks;
+    let all: Vec<_> = networks
+        .iter()
+        .map(|network| network.xml.as_str())
+        .collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn vnets_of_every_kind() {
+    let xml = xml_of(&desired(KINDS), "web");
+    let (begin, end) = ("<interface", "</interface>");
+    let from = xml.find(begin).unwrap();
+    let to = xml.rfind(end).unwrap() + end.len();
+    insta::assert_snapshot!(&xml[from..to]);
+}
+
+#[test]
+fn a_guest_s_network_of_every_kind() {
+    let packed = seed_text(&desired(KINDS), "web");
+    let from = packed.find("== etc/labrig/vnets").unwrap();
+    let to = packed.find("== etc/made.conf").unwrap();
+    insta::assert_snapshot!(&packed[from..to]);
+}
+
 /// What a guest finds on its seed disk, with the keys blotted out.
 #[test]
 fn seed() {
-    let desired = desired_of(&topology(LAB));
-    let seed = &desired
-        .domains
-        .iter()
-        .find(|d| d.name.as_str() == "web1")
-        .unwrap()
-        .seed
-        .1;
+    let text = seed_text(&desired(LAB), "web1");
+    insta::with_settings!({filters => vec![
+        (r"(?s)(-----BEGIN OPENSSH PRIVATE KEY-----\n).*(-----END)", "${1}[key]\n${2}"),
+        (r"AAAA[A-Za-z0-9+/=]+", "[key]"),
+        (r"\b[0-9a-f]{64}\b", "[digest]"),
+    ]}, { insta::assert_snapshot!(text) });
+}
+
+/// All files of a domain's seed disk.
+fn seed_text(desired: &Desired, domain: &str) -> String {
+    let mut domains = desired.domains.iter();
+    let seed = &domains.find(|d| d.name.as_str() == domain).unwrap().seed.1;
     let packed = seed.pack();
     let mut text = format!("{} bytes\n", packed.len());
     let mut archive = tar::Archive::new(packed.as_slice());
@@ -95,11 +149,7 @@ fn seed() {
         );
         text += &content;
     }
-    insta::with_settings!({filters => vec![
-        (r"(?s)(-----BEGIN OPENSSH PRIVATE KEY-----\n).*(-----END)", "${1}[key]\n${2}"),
-        (r"AAAA[A-Za-z0-9+/=]+", "[key]"),
-        (r"\b[0-9a-f]{64}\b", "[digest]"),
-    ]}, { insta::assert_snapshot!(text) });
+    text
 }
 
 #[test]

@@ -136,6 +136,16 @@ const BROKEN: &[Row] = &[
         &["domain", "network"],
     ),
     (
+        "impairments were lifted",
+        |host, _| host.hypervisor.lift_impairments(),
+        &[
+            "impair vnet of web1 on front",
+            "impair vnet of web2 on front",
+            "impair vnet of probe on front",
+        ],
+        &["db", "on data", "start", "stop"],
+    ),
+    (
         "a reservation was taken away",
         |host, desired| {
             let reservation = desired.networks[0].reservations.first().unwrap();
@@ -234,6 +244,36 @@ const CHANGES: &[Change] = &[
     ),
     ("a vswitch has another MTU", &[("mtu: 1400", "mtu: 1300")]),
     ("a vswitch has another subnet", &[("10.0.1.", "10.0.2.")]),
+    (
+        "a vswitch has IPv6 as well",
+        &[(
+            "subnet: 10.0.1.0/24",
+            "subnet: 10.0.1.0/24, subnet6: \"fd00:1::/64\"",
+        )],
+    ),
+    (
+        "a vswitch has another mode",
+        &[("mode: nat", "mode: routed")],
+    ),
+    (
+        "a vswitch is a bridge of the host, where nobody gives addresses",
+        &[
+            ("mode: nat", "mode: bridge, bridge: br0"),
+            ("{vswitch: front, ip: 10.0.1.10}", "{vswitch: data}"),
+        ],
+    ),
+    (
+        "a vswitch has another bandwidth, a vnet a delay, and a domain is new",
+        &[
+            ("bandwidth: 1Gbit/s", "bandwidth: 2Gbit/s"),
+            ("ip: 10.0.0.10", "ip: 10.0.0.10, outbound: {delay: 1ms}"),
+            ("count: 2", "count: 3"),
+        ],
+    ),
+    (
+        "a vnet has another model",
+        &[("ip: 10.0.0.10", "ip: 10.0.0.10, model: vmxnet3")],
+    ),
     (
         "a vswitch has another name and the same subnet",
         &[("data", "store")],

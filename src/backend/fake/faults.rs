@@ -30,6 +30,8 @@ pub enum Operation {
     DefineDomain,
     /// Start a domain.
     StartDomain,
+    /// Set what frames of a vnet meet.
+    Impair,
     /// Mark a domain as ready.
     MarkReady,
     /// Stop a domain.

@@ -7,7 +7,8 @@ use super::world::{FakeDomain, FakeNetwork, World, no_domain, no_network};
 use super::{Faults, Operation};
 use crate::backend::libvirt::Definition;
 use crate::model::{
-    Bytes, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, Digest, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork,
+    PortImpairment, Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 
@@ -54,6 +55,17 @@ impl FakeHypervisor {
     pub fn stop_network(&self, name: &str) {
         if let Some(network) = self.lock().networks.get_mut(name) {
             network.running = None;
+        }
+    }
+
+    /// Lifts all impairments behind everyone's back.
+    pub fn lift_impairments(&self) {
+        let mut world = self.lock();
+        let devices: Vec<_> = world.impairments().into_keys().collect();
+        for device in devices {
+            if let Some(impairment) = world.impairment(&device) {
+                *impairment = PortImpairment::default();
+            }
         }
     }
 
@@ -112,6 +124,7 @@ impl FakeHypervisor {
     fn observe_world(&self, world: &World) -> Result<Observed, String> {
         let mut observed = Observed {
             files: world.files.keys().cloned().collect(),
+            impairments: world.impairments(),
             ..Observed::default()
         };
         for (name, network) in &world.networks {
@@ -123,6 +136,7 @@ impl FakeHypervisor {
                 ObservedNetwork {
                     definition: definition.tag.map(|tag| tag.definition),
                     active: network.running.is_some(),
+                    bridge: definition.bridge,
                     reservations: network.reservations.clone(),
                 },
             );
@@ -137,6 +151,7 @@ impl FakeHypervisor {
                     definition: definition.tag.map(|tag| tag.definition),
                     active: domain.running.is_some(),
                     ready: domain.running.is_some() && domain.ready,
+                    hosts: domain.running.as_ref().and(domain.hosts),
                     uses: definition.uses,
                 },
             );
@@ -365,6 +380,7 @@ impl Hypervisor for FakeHypervisor {
                     let domain = FakeDomain {
                         xml: xml.to_owned(),
                         ready: false,
+                        hosts: None,
                         running: None,
                     };
                     world.domains.insert(name.to_owned(), domain);
@@ -380,10 +396,19 @@ impl Hypervisor for FakeHypervisor {
         })
     }
 
-    fn mark_ready(&self, name: &str) -> Result<(), PortError> {
+    fn impair(&self, device: &str, impairment: &PortImpairment) -> Result<(), PortError> {
+        self.call(Operation::Impair, "impair", device, |world| {
+            let found = world.impairment(device);
+            *found.ok_or_else(|| format!("Cannot find device \"{device}\""))? = *impairment;
+            Ok(())
+        })
+    }
+
+    fn mark_ready(&self, name: &str, hosts: Option<Digest>) -> Result<(), PortError> {
         self.call(Operation::MarkReady, "mark as ready", name, |world| {
             let domain = world.domains.get_mut(name).ok_or_else(|| no_domain(name))?;
             domain.ready = true;
+            domain.hosts = hosts;
             Ok(())
         })
     }

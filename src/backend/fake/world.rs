@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use crate::backend::libvirt::Definition;
-use crate::model::{MacAddr, Name, Reservation};
+use crate::model::{Digest, MacAddr, Name, PortImpairment, Reservation};
 
 /// Networks, domains, files and links of a host. A clone is the host at that moment: tests keep it
 /// and go back to it.
@@ -33,6 +33,7 @@ pub(super) struct FakeNetwork {
 pub(super) struct FakeDomain {
     pub xml: String,
     pub ready: bool,
+    pub hosts: Option<Digest>,
     pub running: Option<Life>,
 }
 
@@ -44,6 +45,8 @@ pub(super) struct Life {
     pub files: BTreeMap<PathBuf, u64>,
     pub networks: BTreeMap<String, u64>,
     pub macs: BTreeSet<MacAddr>,
+    /// What frames of its vnets meet, by device.
+    pub impairments: BTreeMap<String, PortImpairment>,
     /// Names and addresses its networks gave it.
     pub addresses: Vec<(Name, Ipv4Addr)>,
     /// Whom it met at its start: running domains with one of its addresses.
@@ -119,14 +122,38 @@ impl World {
             files,
             networks,
             macs: uses.macs,
+            impairments: uses
+                .devices
+                .into_iter()
+                .map(|device| (device, PortImpairment::default()))
+                .collect(),
             addresses,
             met,
         };
         if let Some(domain) = self.domains.get_mut(name) {
             domain.ready = false;
+            domain.hosts = None;
             domain.running = Some(life);
         }
         Ok(())
+    }
+
+    /// What frames of vnets meet, by device; only those that meet something.
+    pub(super) fn impairments(&self) -> BTreeMap<String, PortImpairment> {
+        let lives = self.domains.values().filter_map(|d| d.running.as_ref());
+        lives
+            .flat_map(|life| &life.impairments)
+            .filter(|(_, impairment)| !impairment.is_none())
+            .map(|(device, impairment)| (device.clone(), *impairment))
+            .collect()
+    }
+
+    /// What frames of a vnet meet, if its device is there.
+    pub(super) fn impairment(&mut self, device: &str) -> Option<&mut PortImpairment> {
+        let lives = self.domains.values_mut().filter_map(|d| d.running.as_mut());
+        lives
+            .flat_map(|life| &mut life.impairments)
+            .find_map(|(name, impairment)| (name == device).then_some(impairment))
     }
 
     /// Whether a file is there through the link to its image.

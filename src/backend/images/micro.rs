@@ -18,7 +18,7 @@ const PACKAGES: [&str; 4] = [
 const PACKAGE_LIST: &str = "labrig-packages";
 
 /// Files of labrig's own in the image.
-pub const ASSETS: [Asset; 8] = [
+pub const ASSETS: [Asset; 9] = [
     ("init", 0o755, include_str!("assets/micro/init")),
     ("lib/labrig/boot.sh", 0o644, include_str!("assets/boot.sh")),
     (
@@ -26,6 +26,7 @@ pub const ASSETS: [Asset; 8] = [
         0o755,
         include_str!("assets/micro/ready"),
     ),
+    ("lib/labrig/dhcp", 0o755, include_str!("assets/micro/dhcp")),
     ("etc/inittab", 0o644, include_str!("assets/micro/inittab")),
     ("etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\n"),
     ("etc/shadow", 0o600, "root:*:19000:0:99999:7:::\n"),

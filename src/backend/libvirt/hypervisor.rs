@@ -15,8 +15,10 @@ use super::{Connection, LibvirtError};
 use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
 use crate::backend::tool::Tool;
+use crate::backend::traffic::{Place, Traffic};
 use crate::model::{
-    Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, Digest, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork,
+    PortImpairment, Reservation,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
@@ -32,15 +34,17 @@ pub struct Libvirt {
     connection: Connection,
     lab: Lab,
     paths: LabPaths,
+    traffic: Traffic,
 }
 
 impl Libvirt {
-    /// The lab on a connection; its files are below `paths`.
-    pub fn new(connection: Connection, lab: Lab, paths: LabPaths) -> Self {
+    /// The lab on a connection; its files are below `paths`, its devices at `place`.
+    pub fn new(connection: Connection, lab: Lab, paths: LabPaths, place: Place) -> Self {
         Self {
             connection,
             lab,
             paths,
+            traffic: Traffic::new(place),
         }
     }
 
@@ -124,14 +128,13 @@ impl Libvirt {
             };
             let (name, xml, active) = read().map_err(LibvirtError::call("read a network"))?;
             if let Ok(definition) = self.own("network", &name, &xml) {
-                let reservations = definition.reservations;
-                let definition = definition.tag.map(|tag| tag.definition);
                 observed.networks.insert(
                     name,
                     ObservedNetwork {
-                        definition,
+                        definition: definition.tag.map(|tag| tag.definition),
                         active,
-                        reservations,
+                        bridge: definition.bridge,
+                        reservations: definition.reservations,
                     },
                 );
             }
@@ -150,13 +153,15 @@ impl Libvirt {
             let (name, xml, active) = read().map_err(LibvirtError::call("read a domain"))?;
             if let Ok(definition) = self.own("domain", &name, &xml) {
                 let tag_definition = definition.tag.map(|tag| tag.definition);
-                let ready = active && self.paths.ready(&name).exists();
+                let marker = fs::read_to_string(self.paths.ready(&name)).ok();
+                let marker = marker.filter(|_| active);
                 observed.domains.insert(
                     name,
                     ObservedDomain {
                         definition: tag_definition,
                         active,
-                        ready,
+                        ready: marker.is_some(),
+                        hosts: marker.and_then(|digest| digest.parse().ok()),
                         uses: definition.uses,
                     },
                 );
@@ -182,14 +187,18 @@ fn files_in(directory: &Path) -> std::io::Result<std::collections::BTreeSet<Path
     }
 }
 
-fn touch(marker: &Path) -> Result<(), PortError> {
+fn mark(marker: &Path, content: &str) -> Result<(), PortError> {
     make_parent(marker)?;
-    Ok(fs::write(marker, "")?)
+    Ok(fs::write(marker, content)?)
 }
 
 impl Hypervisor for Libvirt {
     fn observe(&self) -> Result<Observed, PortError> {
-        Ok(self.observe_all()?)
+        let mut observed = self.observe_all()?;
+        let running = observed.domains.values().filter(|domain| domain.active);
+        let devices = running.flat_map(|domain| domain.uses.devices.iter().cloned());
+        observed.impairments = self.traffic.observe(&devices.collect())?;
+        Ok(observed)
     }
 
     fn define_network(&self, name: &str, xml: &str) -> Result<(), PortError> {
@@ -334,11 +343,16 @@ impl Hypervisor for Libvirt {
             }
         };
         start().map_err(LibvirtError::call(format!("start domain {name}")))?;
-        touch(&self.paths.started(name))
+        mark(&self.paths.started(name), "")
     }
 
-    fn mark_ready(&self, name: &str) -> Result<(), PortError> {
-        touch(&self.paths.ready(name))
+    fn impair(&self, device: &str, impairment: &PortImpairment) -> Result<(), PortError> {
+        self.traffic.impair(device, impairment)
+    }
+
+    fn mark_ready(&self, name: &str, hosts: Option<Digest>) -> Result<(), PortError> {
+        let hosts = hosts.map(|digest| digest.to_string());
+        mark(&self.paths.ready(name), hosts.as_deref().unwrap_or(""))
     }
 
     fn stop_domain(&self, name: &str) -> Result<(), PortError> {
@@ -352,13 +366,22 @@ impl Hypervisor for Libvirt {
                 Ok(())
             }
         };
-        Ok(stop().map_err(LibvirtError::call(format!("stop domain {name}")))?)
+        let xml = domain_definition(&domain)
+            .map_err(LibvirtError::call(format!("read domain {name}")))?;
+        stop().map_err(LibvirtError::call(format!("stop domain {name}")))?;
+        let devices = Definition::read(name, &xml)?.uses.devices;
+        self.traffic.clean_up(&devices)
     }
 
     fn remove_domain(&self, name: &str) -> Result<(), PortError> {
         let Some(domain) = self.own_domain(name)? else {
             return Ok(());
         };
+        let xml = domain_definition(&domain)
+            .map_err(LibvirtError::call(format!("read domain {name}")))?;
+        // One that ended by itself left its devices.
+        self.traffic
+            .clean_up(&Definition::read(name, &xml)?.uses.devices)?;
         domain
             .undefine_flags(UNDEFINE_ALL)
             .map_err(LibvirtError::call(format!("undefine domain {name}")))?;

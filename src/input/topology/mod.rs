@@ -7,6 +7,7 @@ mod disks;
 mod domains;
 mod guest;
 mod images;
+mod impairments;
 mod instances;
 mod settings;
 mod split;
