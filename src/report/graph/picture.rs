@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::model::{Domain, DomainKind, Name, Topology, Vnet, Vswitch, VswitchMode};
+use crate::model::{Addressing, Domain, DomainKind, Name, Topology, Vnet, Vswitch};
 
 /// Up to this many domains each is drawn by itself; beyond, members of a group that look the same
 /// are drawn as one.
@@ -152,15 +152,21 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
 }
 
 fn vswitch_facts(vswitch: &Vswitch) -> Vec<String> {
-    let mode = match vswitch.mode {
-        VswitchMode::Isolated => "isolated",
-        VswitchMode::Nat => "nat",
-    };
-    vec![
-        mode.to_owned(),
-        vswitch.subnet.to_string(),
-        format!("MTU {}", vswitch.mtu),
-    ]
+    let mut facts = vec![vswitch.mode.word().to_owned()];
+    if !vswitch.mode.is_own() {
+        facts.push(vswitch.device.clone());
+    }
+    facts.extend(vswitch.vlan.map(|tag| format!("VLAN {tag}")));
+    facts.extend(vswitch.subnet.map(|subnet| subnet.to_string()));
+    facts.extend(vswitch.subnet6.map(|subnet| subnet.to_string()));
+    if vswitch.addressing == Addressing::Dhcp {
+        facts.push("DHCP".to_owned());
+    }
+    facts.push(format!("MTU {}", vswitch.mtu));
+    if !vswitch.impairment.is_none() {
+        facts.push(vswitch.impairment.to_string());
+    }
+    facts
 }
 
 fn domain_facts(domain: &Domain) -> Vec<String> {
@@ -187,13 +193,28 @@ fn instances(domain: &Domain) -> Vec<String> {
         .collect()
 }
 
-fn vnet_facts(_vnet: &Vnet) -> Vec<String> {
-    Vec::new()
+fn vnet_facts(vnet: &Vnet) -> Vec<String> {
+    [("in", vnet.inbound), ("out", vnet.outbound)]
+        .into_iter()
+        .filter(|(_, impairment)| !impairment.is_none())
+        .map(|(way, impairment)| format!("{way} {impairment}"))
+        .collect()
 }
 
 /// The addresses of one port of each of several domains, by family.
 fn port_addresses(ports: &[&Vnet]) -> Vec<String> {
-    let families: [Vec<IpAddr>; 1] = [ports.iter().map(|vnet| vnet.ip.into()).collect()];
+    let families: [Vec<IpAddr>; 2] = [
+        ports
+            .iter()
+            .filter_map(|vnet| vnet.ip)
+            .map(Into::into)
+            .collect(),
+        ports
+            .iter()
+            .filter_map(|vnet| vnet.ip6)
+            .map(Into::into)
+            .collect(),
+    ];
     families.iter().filter_map(|all| range(all)).collect()
 }
 

@@ -276,6 +276,40 @@ domains:
 }
 
 #[test]
+fn networks_are_drawn_with_both_families_and_what_they_do_to_frames() {
+    let topology = topology(
+        "
+version: 1
+name: wide
+images: {micro: {build: {micro: {}}}}
+vswitches:
+  data: {subnet: 10.10.0.0/24, subnet6: \"fd00:1::/64\", bandwidth: 1Gbit/s, delay: 2ms}
+domains:
+  a:
+    image: micro
+    split: {cpus: 1, memory: 64MiB}
+    vnets: [{vswitch: data, ip: 10.10.0.9, ip6: \"fd00:1::9\", outbound: {loss: 0.1%}}]
+",
+    );
+    let picture = Picture::of(&topology);
+    let [data] = &picture.vswitches[..] else {
+        panic!()
+    };
+    let facts = [
+        "isolated",
+        "10.10.0.0/24",
+        "fd00:1::/64",
+        "MTU 1500",
+        "1Gbit/s, delay 2ms",
+    ];
+    assert_eq!(data.facts, facts);
+    let port = &picture.domains[0].ports[0];
+    assert_eq!(port.addresses, ["10.10.0.9", "fd00:1::9"]);
+    assert_eq!(port.label(&picture), "data · out loss 0.1%");
+    assert_readable(&picture);
+}
+
+#[test]
 fn texts_stay_texts() {
     assert_eq!(
         mermaid::escaped("a\"<b>#&;`\n"),

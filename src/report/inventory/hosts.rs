@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::model::{Domain, Topology, Vnet};
 
-/// A line for each address: the domain's name for its first vnet, `DOMAIN.VSWITCH` for all.
+/// A line for each address: the domain's name for its first vnet that has one, `DOMAIN.VSWITCH` for all.
 pub fn hosts_file(topology: &Topology) -> String {
     let mut out = format!("# Domains of lab {}, by labrig.\n", topology.lab.name);
     for domain in &topology.domains {
@@ -17,10 +17,15 @@ pub fn hosts_file(topology: &Topology) -> String {
 
 fn lines(domain: &Domain) -> Vec<(IpAddr, Vec<String>)> {
     let mut lines: Vec<(IpAddr, Vec<String>)> = Vec::new();
-    for (index, vnet) in domain.vnets.iter().enumerate() {
+    let mut with_address = domain
+        .vnets
+        .iter()
+        .filter(|vnet| !addresses(vnet).is_empty());
+    let first = with_address.next().map(|vnet| &vnet.vswitch);
+    for vnet in &domain.vnets {
         for address in addresses(vnet) {
             let mut names = vec![format!("{}.{}", domain.name, vnet.vswitch)];
-            if index == 0 {
+            if first == Some(&vnet.vswitch) {
                 names.insert(0, domain.name.to_string());
             }
             lines.push((address, names));
@@ -34,5 +39,6 @@ fn lines(domain: &Domain) -> Vec<(IpAddr, Vec<String>)> {
 }
 
 fn addresses(vnet: &Vnet) -> Vec<IpAddr> {
-    vec![vnet.ip.into()]
+    let (ip, ip6) = (vnet.ip.map(Into::into), vnet.ip6.map(Into::into));
+    ip.into_iter().chain(ip6).collect()
 }
