@@ -306,19 +306,19 @@ impl DomainBox {
 
 impl Link {
     fn of(picture: &Picture, port: &DrawnPort, side: Side, y: i32, columns: &Columns) -> Self {
-        let (from, place): (i32, fn(i32, i32, Style, &str) -> Text) = match side {
-            Side::Left => (columns.ports.0, start),
-            Side::Right => (columns.ports.1, end),
+        let from = match side {
+            Side::Left => columns.ports.0,
+            Side::Right => columns.ports.1,
         };
-        let x = match side {
-            Side::Left => from + PORT_SPACE,
-            Side::Right => from - PORT_SPACE,
+        let place = |y, style, text: &str| match side {
+            Side::Left => start(from + PORT_SPACE, y, style, text),
+            Side::Right => end(from - PORT_SPACE, y, style, text),
         };
         let mut texts = Vec::new();
         for (line, address) in (0..).zip(port.addresses.iter().rev()) {
-            texts.push(place(x, y - 5 - line * 14, Style::Address, address));
+            texts.push(place(y - 5 - line * 14, Style::Address, address));
         }
-        texts.push(place(x, y + 13, Style::Link, &port.label(picture)));
+        texts.push(place(y + 13, Style::Link, &port.label(picture)));
         Self {
             y,
             from,
