@@ -6,8 +6,10 @@ mod check;
 mod down;
 mod error;
 mod exec;
+mod graph;
 mod host;
 mod image;
+mod inventory;
 mod lab;
 mod lock;
 pub mod notes;
@@ -105,6 +107,10 @@ enum Verb {
     /// Look after the images that labs are made from
     #[command(subcommand)]
     Image(image::ImageVerb),
+    /// Draw a lab: its domains, vswitches and addresses
+    Graph(graph::GraphArgs),
+    /// Tell other tools how to reach a lab's domains
+    Inventory(inventory::InventoryArgs),
     /// Print the JSON Schema of topologies, which editors use to complete and check them
     Schema,
     /// Look at this machine
@@ -160,6 +166,8 @@ fn run() -> ExitCode {
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
         Verb::Image(verb) => image::run(&global, &verb),
+        Verb::Graph(args) => graph::run(&global, &args),
+        Verb::Inventory(args) => inventory::run(&global, &args),
         Verb::Schema => schema::run(),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),

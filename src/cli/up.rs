@@ -14,19 +14,26 @@ use crate::engine::{Bus, Cancel};
 use crate::input::{self, Loaded, Options};
 use crate::model::{Name, Topology};
 
-/// Arguments of `up` that other verbs share.
+/// What the command line decides about a topology.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct LabArgs {
+pub(super) struct TopologyArgs {
     /// Name of the lab, instead of the one that the topology or the archive gives
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
+    /// Gives a variable of the topology another value; may be given several times
+    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
+    pub set: Vec<(String, serde_json::Value)>,
+}
+
+/// Arguments of `up` that other verbs share.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct LabArgs {
+    #[command(flatten)]
+    pub topology: TopologyArgs,
     /// Where it runs: embedded (a libvirtd of its own), qemu:///system, or a qemu+unix URI
     /// [default: where the lab is, else embedded]
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
     pub host: Option<HostKind>,
-    /// Gives a variable of the topology another value; may be given several times
-    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
-    pub set: Vec<(String, serde_json::Value)>,
 }
 
 /// Parses `--set`.
@@ -37,7 +44,7 @@ pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::
     }
 }
 
-impl LabArgs {
+impl TopologyArgs {
     /// What the command line decides beside a file.
     pub(super) fn options(&self) -> Options {
         Options {
@@ -52,6 +59,23 @@ impl LabArgs {
         let loaded = input::load_topology(topology, &self.options())?;
         output::print_notes(&loaded.warnings);
         Ok(loaded)
+    }
+}
+
+impl LabArgs {
+    /// Whether any of them was given.
+    pub(super) fn decide_anything(&self) -> bool {
+        self.host.is_some() || self.topology.name.is_some() || !self.topology.set.is_empty()
+    }
+
+    /// What the command line decides beside a file.
+    pub(super) fn options(&self) -> Options {
+        self.topology.options()
+    }
+
+    /// Loads a topology as [`TopologyArgs::load`] does.
+    pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
+        self.topology.load(topology)
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod comparison;
 mod differences;
+mod graph;
+mod inventory;
 mod number;
 mod result_table;
 mod run_report;
@@ -12,6 +14,8 @@ mod table;
 
 pub use comparison::comparison_text;
 pub use differences::differences_text;
+pub use graph::{GraphFormat, graph};
+pub use inventory::{Inventory, Reach, hosts_file};
 pub use number::number;
 pub use result_table::{CellRow, FailedAttempt, MetricCell, ResultTable};
 pub use run_report::RunReport;

@@ -9,6 +9,7 @@ mod bad_days;
 mod disks;
 mod hosts;
 mod images;
+mod inventory;
 mod life;
 mod networks;
 mod settings;
