@@ -114,6 +114,7 @@ pub(crate) fn topology() -> Topology {
                 key: Digest::of("micro"),
             },
         )]),
+        host: crate::model::LabHost::default(),
         vswitches: BTreeMap::new(),
         domains: vec![Domain {
             name: name("db"),
@@ -123,12 +124,10 @@ pub(crate) fn topology() -> Topology {
                 libvirt_name: "quickstart-db".to_owned(),
                 uuid: uuid::Uuid::nil(),
                 image: name("micro"),
+                machine: crate::model::Machine::default(),
                 disks: Vec::new(),
             })),
-            split: Some(Split {
-                vcpus: 2,
-                memory: "512MiB".parse().unwrap(),
-            }),
+            split: Some(Split::new(2, "512MiB".parse().unwrap())),
             vnets: Vec::new(),
             files: Vec::new(),
             boot_timeout: Seconds(Duration::from_secs(120)),

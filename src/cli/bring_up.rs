@@ -6,7 +6,7 @@ use super::error::{Failure, Kind, Result};
 use super::lab::{self, HostKind, OpenLab, Record, linked_images};
 use super::state::State;
 use crate::backend::images::{self, Store};
-use crate::backend::{LabJournal, host, probe};
+use crate::backend::{LabJournal, host, platform, probe};
 use crate::diag::Notes;
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
@@ -147,11 +147,13 @@ impl BringUp<'_> {
         let scope = Scope::new(topology);
         let files = |domain: &Domain| self.guest_files(&scope, domain);
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
-        let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
+        let platform = platform::platform(acceleration, record.host.has_cgroups());
+        let desired = Desired::of(topology, &paths, &platform, secret, files)?;
         let plan = plan::plan(&desired, observed);
         let mut notes = Notes(plan::check_budget(
             topology, &desired, observed, &plan, facts,
         ));
+        notes.0.extend(plan::check_platform(topology, &platform));
         for note in &mut notes.0 {
             note.place = self.loaded.source.place(&note.path);
         }

@@ -9,6 +9,7 @@ mod files;
 mod guest_path;
 mod images;
 mod names;
+mod placement;
 mod playbook;
 mod playbook_spec;
 mod read;

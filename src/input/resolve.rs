@@ -15,7 +15,8 @@ use super::topology_spec::{
 };
 use crate::diag::Note;
 use crate::model::{
-    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Split, Topology, Vnet, Vswitch,
+    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, LabHost, Machine, Name, Split,
+    Topology, Vnet, Vswitch,
 };
 use crate::render::{TemplateError, Templates};
 
@@ -87,6 +88,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .unwrap_or(&seat.spec.name)
                     .value
                     .clone(),
+                machine: Machine::default(),
                 disks: group_disks[seat.spec.name.value.as_str()].clone(),
             };
             Domain {
@@ -94,10 +96,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                 group: seat.spec.name.value.clone(),
                 index: seat.index,
                 kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(Split {
-                    vcpus: seat.spec.vcpus,
-                    memory: seat.spec.memory,
-                }),
+                split: Some(Split::new(seat.spec.vcpus, seat.spec.memory)),
                 vnets: vnets
                     .map(|((_, vswitch), (mac, ip))| Vnet {
                         vswitch: vswitch.name.value.clone(),
@@ -129,6 +128,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
             .filter_map(|v| resolve_vswitch(&lab, v))
             .collect(),
         domains,
+        host: LabHost::default(),
         lab: Lab { name: lab },
     })
 }

@@ -3,15 +3,19 @@
 //! Every later type is complete: optional fields that a person may leave out in a file are gone
 //! by the time a value of this module exists.
 
+mod cpu_set;
 mod digest;
 mod domain;
 mod event;
 mod host;
+mod host_shape;
 mod lab_paths;
 mod mac;
+mod machine;
 mod metric;
 mod name;
 mod observed;
+mod placement;
 mod playbook;
 mod secret;
 mod split;
@@ -19,25 +23,29 @@ mod topology;
 mod trial;
 mod units;
 
+pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use digest::{Digest, Digester, ParseDigestError};
 pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
+pub use host_shape::{HostCore, HostNode, HostShape, HostThread, HugePages, RegularHost};
 pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
+pub use machine::{CpuTopology, Firmware, GuestCpu, Machine, Platform, UefiImage};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
 pub use observed::{
     DomainStats, DomainUses, Observed, ObservedDomain, ObservedNetwork, Reservation,
 };
+pub use placement::{Misplaced, Placement};
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::LabSecret;
-pub use split::Split;
+pub use split::{QEMU_OVERHEAD, Quota, Split};
 pub use topology::{
-    Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, Topology, Vnet, Vswitch,
-    VswitchMode,
+    Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, LabHost, Topology, Vnet,
+    Vswitch, VswitchMode,
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Digest, MacAddr, Name};
+use super::{Bytes, Digest, MacAddr, Name, Placement};
 
 /// Everything of one lab that exists on its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +53,8 @@ pub struct ObservedDomain {
     pub active: bool,
     /// Whether labrig saw it ready since it was started.
     pub ready: bool,
+    /// Where it is on the host, if it runs.
+    pub placement: Option<Placement>,
     /// What its definition takes.
     pub uses: DomainUses,
 }

@@ -8,13 +8,16 @@ use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Bytes, Digest, Digester, Domain, MacAddr, Name};
+use super::{Bytes, CpuSet, Digest, Digester, Domain, HostShape, MacAddr, Name};
 
 /// What a lab is. Serialised, it is what locks and archives hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// Which lab this is.
     pub lab: Lab,
+    /// The host it is planned for.
+    #[serde(default, skip_serializing_if = "LabHost::is_default")]
+    pub host: LabHost,
     /// Images by name; only those that a domain uses.
     pub images: BTreeMap<Name, Image>,
     /// Virtual switches by name.
@@ -28,6 +31,23 @@ pub struct Topology {
 pub struct Lab {
     /// The lab's name.
     pub name: Name,
+}
+
+/// The host a lab is planned for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabHost {
+    /// The host as the topology describes it; none: whatever host it is brought up on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub described: Option<HostShape>,
+    /// Hardware threads that are kept for the host itself.
+    #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
+    pub reserve: CpuSet,
+}
+
+impl LabHost {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A read-only disk, a kernel, or both.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::{Bytes, Image, Name, Reservation, Seconds};
+use crate::model::{Bytes, Image, Name, Reservation, Seconds, Split};
 use crate::render::Seed;
 
 /// What is to be done, in an order that `after` gives.
@@ -112,7 +112,14 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
-    /// Wait until a domain is ready.
+    /// Move a running domain to the CPUs that are its own.
+    MoveDomain {
+        /// The domain.
+        name: String,
+        /// Where it belongs.
+        split: Box<Split>,
+    },
+    /// Wait until a domain is ready, and see that it is where it belongs on the host.
     AwaitReady {
         /// The domain.
         name: String,
@@ -120,6 +127,8 @@ pub enum ActionKind {
         address: Ipv4Addr,
         /// Longest wait for each step on the way there.
         timeout: Seconds,
+        /// Where on the host it belongs.
+        split: Box<Split>,
     },
 }
 
@@ -194,6 +203,7 @@ impl Action {
             K::StartDomain { name } => format!("start domain {}", domain(name)),
             K::StopDomain { name } => format!("stop domain {}", domain(name)),
             K::RemoveDomain { name } => format!("remove domain {}", domain(name)),
+            K::MoveDomain { name, .. } => format!("move domain {}", domain(name)),
             K::AwaitReady { name, .. } => format!("await domain {}", domain(name)),
         }
     }

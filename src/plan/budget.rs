@@ -4,11 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ActionKind, Desired, Plan};
 use crate::diag::Note;
-use crate::model::{Bytes, HostFacts, Observed, Topology};
-
-/// What QEMU itself takes beside a guest's memory: 130 to 180 MiB resident for emulated guests at
-/// work, translated code included (measured with QEMU 7.2), rounded up.
-const OVERHEAD: Bytes = Bytes::mib(192);
+use crate::model::{HostFacts, Observed, QEMU_OVERHEAD, Topology};
 
 /// Notes about what the host lacks for the domains that `plan` starts. Memory of domains that it
 /// stops, whether they are started again or not, is counted as free.
@@ -22,7 +18,7 @@ pub fn check_budget(
     let memory: BTreeMap<_, _> = desired
         .domains
         .iter()
-        .map(|d| (&d.libvirt_name, d.memory.0 + OVERHEAD.0))
+        .map(|d| (&d.libvirt_name, d.split.memory.0 + QEMU_OVERHEAD.0))
         .collect();
     let of = |name: &String| memory.get(name).copied().unwrap_or_default();
     let (mut needed, mut freed, mut largest) = (0_u64, 0_u64, None);
@@ -41,7 +37,7 @@ pub fn check_budget(
             // What it has today, which need not be what it gets.
             ActionKind::StopDomain { name } => {
                 let seen = observed.domains.get(name);
-                freed += seen.map_or(0, |seen| seen.uses.memory.0 + OVERHEAD.0);
+                freed += seen.map_or(0, |seen| seen.uses.memory.0 + QEMU_OVERHEAD.0);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Domain, Guest, Image, LabPaths, LabSecret, Name,
+    Bytes, Digest, Digester, Domain, Guest, Image, LabPaths, LabSecret, Name, Platform,
     Reservation, Seconds, Split, Topology,
 };
 use crate::render::{DomainParts, Identity, Seed, domain_xml, network_xml, seed};
@@ -69,8 +69,8 @@ pub struct DesiredDomain {
     pub xml: String,
     /// Digest of the definition.
     pub definition: Digest,
-    /// Memory it takes from the host.
-    pub memory: Bytes,
+    /// Its share of the host.
+    pub split: Split,
     /// Where its SSH server listens.
     pub address: Ipv4Addr,
     /// Longest wait for each step on the way from started to ready.
@@ -96,7 +96,7 @@ impl Desired {
     pub fn of<E>(
         topology: &Topology,
         paths: &LabPaths,
-        acceleration: Acceleration,
+        platform: &Platform,
         secret: &LabSecret,
         mut files: impl FnMut(&Domain) -> Result<GuestFiles, E>,
     ) -> Result<Self, E> {
@@ -154,7 +154,7 @@ impl Desired {
             })
             .map(|made| {
                 let seed = seed(topology, made.domain, secret, &client, files(made.domain)?);
-                Ok(desired_domain(topology, paths, acceleration, &made, seed))
+                Ok(desired_domain(topology, paths, platform, &made, seed))
             })
             .collect::<Result<_, E>>()?;
         Ok(Self {
@@ -177,7 +177,7 @@ struct Made<'a> {
 fn desired_domain(
     topology: &Topology,
     paths: &LabPaths,
-    acceleration: Acceleration,
+    platform: &Platform,
     made: &Made<'_>,
     seed: Seed,
 ) -> DesiredDomain {
@@ -214,9 +214,10 @@ fn desired_domain(
         })
         .collect();
     let seed_path = paths.seed(&domain.name, seed.digest());
-    let (kernel, initrd, console) = (
+    let (kernel, initrd, nvram, console) = (
         link.join("vmlinuz"),
         link.join("initrd"),
+        paths.nvram(&domain.name),
         paths.console(&domain.name),
     );
     let parts = DomainParts {
@@ -224,10 +225,11 @@ fn desired_domain(
         initrd: holds.initrd.then_some(initrd.as_path()),
         disks: disks.iter().map(|disk| disk.path.as_path()).collect(),
         has_root: holds.disk,
+        nvram: &nvram,
         seed: &seed_path,
         console: &console,
     };
-    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
+    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, platform);
     let networks = domain
         .vnets
         .iter()
@@ -241,7 +243,7 @@ fn desired_domain(
         seed: (seed_path, seed),
         xml,
         definition,
-        memory: split.memory,
+        split: split.clone(),
         address,
         boot_timeout: domain.boot_timeout,
     }

@@ -7,8 +7,10 @@ mod action;
 mod budget;
 mod desired;
 mod planner;
+mod platform;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
 pub use desired::{Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, GuestFiles};
 pub use planner::{plan, removal};
+pub use platform::check_platform;

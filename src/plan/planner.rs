@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
-use crate::model::{MacAddr, Name, Observed, ObservedNetwork, Reservation};
+use crate::model::{
+    MacAddr, Misplaced, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+};
 
 /// What has to be done so that a host shows what is desired. Empty when it does already.
 pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
@@ -69,6 +71,8 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
             Some("one of its disks was lost".to_owned())
         } else if !seen.active {
             Some("it does not run".to_owned())
+        } else if let Some(wrong) = misplaced(domain, seen).find(|wrong| !wrong.can_be_moved()) {
+            Some(format!("it has {wrong}"))
         } else {
             let network = domain.networks.iter().find(|n| down.contains(n.as_str()))?;
             Some(format!("network {network} is started anew"))
@@ -79,6 +83,13 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
         .iter()
         .filter_map(|domain| Some((domain.libvirt_name.as_str(), reason(domain)?)))
         .collect()
+}
+
+/// What of a running domain is not where it belongs on the host.
+fn misplaced(domain: &DesiredDomain, seen: &ObservedDomain) -> impl Iterator<Item = Misplaced> {
+    let found = seen.placement.as_ref();
+    let wrong = found.map(|placement| placement.misplaced(&domain.split));
+    wrong.into_iter().flatten()
 }
 
 /// The network as it is seen, when it can stay.
@@ -387,11 +398,20 @@ impl<'a> Planner<'a> {
             name: name(),
             address: domain.address,
             timeout: domain.boot_timeout,
+            split: Box::new(domain.split.clone()),
         };
         let Some(reason) = restart else {
+            let mut moved = Vec::new();
+            if let Some(wrong) = seen.and_then(|seen| misplaced(domain, seen).next()) {
+                let kind = ActionKind::MoveDomain {
+                    name: name(),
+                    split: Box::new(domain.split.clone()),
+                };
+                moved.push(self.plan.push(kind, format!("it has {wrong}"), &[], me));
+            }
             if seen.is_some_and(|seen| !seen.ready) {
                 let reason = "it was not seen ready since its start";
-                self.plan.push(await_ready, reason, &[], me);
+                self.plan.push(await_ready, reason, &moved, me);
             }
             return;
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{ImageFiles, PortError};
-use crate::model::{Bytes, DomainStats, Name, Observed, Reservation};
+use crate::model::{Bytes, DomainStats, Name, Observed, Placement, Reservation, Split};
 
 /// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
 ///
@@ -63,6 +63,12 @@ pub trait Hypervisor: Send + Sync {
 
     /// How a domain is doing.
     fn domain_stats(&self, name: &str) -> Result<DomainStats, PortError>;
+
+    /// Where a running domain really is on the host.
+    fn placement(&self, name: &str) -> Result<Placement, PortError>;
+
+    /// Moves a running domain to the CPUs that its split gives it.
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError>;
 
     /// The last `lines` lines of a domain's console, without control characters.
     fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError>;

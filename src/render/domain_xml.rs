@@ -2,8 +2,14 @@
 
 use std::path::Path;
 
-use super::xml::{Xml, empty, tagged, text};
-use crate::model::{Acceleration, Digest, Domain, Guest, Split, Topology};
+use quick_xml::events::BytesText;
+
+use super::Overlay;
+use super::share_xml::{processor, share};
+use super::xml::{Xml, empty, tagged_and_merged, text};
+use crate::model::{
+    Acceleration, Digest, Domain, Firmware, Guest, Machine, Platform, Split, Topology,
+};
 
 /// Files a domain is put together from; all paths as the hypervisor's host sees them.
 #[derive(Debug, Clone)]
@@ -16,6 +22,8 @@ pub struct DomainParts<'a> {
     pub disks: Vec<&'a Path>,
     /// Whether the first disk is the root.
     pub has_root: bool,
+    /// File with the variables of its UEFI, where it has one.
+    pub nvram: &'a Path,
     /// Seed disk.
     pub seed: &'a Path,
     /// File that takes the serial console.
@@ -25,12 +33,16 @@ pub struct DomainParts<'a> {
 /// The definition of a domain with its digest.
 pub fn domain_xml(
     topology: &Topology,
-    (domain, guest, split): (&Domain, &Guest, &Split),
+    made: (&Domain, &Guest, &Split),
     parts: &DomainParts<'_>,
-    acceleration: Acceleration,
+    platform: &Platform,
 ) -> (String, Digest) {
-    tagged(&topology.lab, |xml, tag| {
-        let kind = match acceleration {
+    let (domain, guest, split) = made;
+    // One that cannot be read was noted long before.
+    let overlay = guest.machine.xml.as_deref();
+    let overlay = overlay.and_then(|text| Overlay::parse(text).ok());
+    tagged_and_merged(&topology.lab, overlay.as_ref(), |xml, tag| {
+        let kind = match platform.acceleration {
             Acceleration::Kvm => "kvm",
             Acceleration::Emulation => "qemu",
         };
@@ -40,37 +52,49 @@ pub fn domain_xml(
                 text(xml, "name", &guest.libvirt_name)?;
                 text(xml, "uuid", guest.uuid.to_string())?;
                 tag.map_or(Ok(()), |tag| tag.write(xml))?;
-                xml.create_element("memory")
-                    .with_attribute(("unit", "KiB"))
-                    .write_text_content(quick_xml::events::BytesText::new(
-                        &split.memory.kib_rounded_up().to_string(),
-                    ))?;
-                text(xml, "vcpu", split.vcpus.to_string())?;
-                boot(xml, parts, acceleration)?;
+                share(xml, split)?;
+                boot(xml, &guest.machine, parts, platform)?;
                 xml.create_element("features")
                     .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
-                match acceleration {
-                    Acceleration::Kvm => empty(xml, "cpu", &[("mode", "host-passthrough")])?,
-                    Acceleration::Emulation => empty(xml, "cpu", &[("mode", "maximum")])?,
-                }
+                processor(xml, &guest.machine.cpu, platform.acceleration)?;
                 empty(xml, "clock", &[("offset", "utc")])?;
                 text(xml, "on_poweroff", "destroy")?;
                 text(xml, "on_reboot", "restart")?;
                 text(xml, "on_crash", "destroy")?;
-                xml.create_element("devices")
-                    .write_inner_content(|xml| devices(xml, domain, topology, parts))?;
+                xml.create_element("devices").write_inner_content(|xml| {
+                    devices(xml, (domain, guest, split), topology, parts)
+                })?;
                 Ok(())
             })
             .map(drop)
     })
 }
 
-fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> std::io::Result<()> {
+/// `<os>`: type of machine, firmware and kernel.
+fn boot(
+    xml: &mut Xml,
+    machine: &Machine,
+    parts: &DomainParts<'_>,
+    platform: &Platform,
+) -> std::io::Result<()> {
     xml.create_element("os")
         .write_inner_content(|xml| {
             xml.create_element("type")
-                .with_attributes([("arch", "x86_64"), ("machine", "q35")])
-                .write_text_content(quick_xml::events::BytesText::new("hvm"))?;
+                .with_attributes([
+                    ("arch", "x86_64"),
+                    ("machine", platform.machine(&machine.kind)),
+                ])
+                .write_text_content(BytesText::new("hvm"))?;
+            if machine.firmware == Firmware::Uefi
+                && let Some(uefi) = platform.uefi_for(&machine.kind)
+            {
+                xml.create_element("loader")
+                    .with_attributes([("readonly", "yes"), ("type", "pflash")])
+                    .write_text_content(BytesText::new(&uefi.code.to_string_lossy()))?;
+                xml.create_element("nvram")
+                    .with_attribute(("template", &*uefi.variables.to_string_lossy()))
+                    .write_text_content(BytesText::new(&parts.nvram.to_string_lossy()))?;
+            }
             if let Some(kernel) = parts.kernel {
                 text(xml, "kernel", kernel.to_string_lossy())?;
                 if let Some(initrd) = parts.initrd {
@@ -83,7 +107,7 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
                 };
                 // On a busy host an emulated guest measures its TSC against timers that are late, and
                 // its clock then runs many times too fast; QEMU's other clocks need no measuring.
-                let clock = match acceleration {
+                let clock = match platform.acceleration {
                     Acceleration::Emulation => " tsc=unstable",
                     Acceleration::Kvm => "",
                 };
@@ -100,18 +124,23 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
 
 fn devices(
     xml: &mut Xml,
-    domain: &Domain,
+    (domain, guest, split): (&Domain, &Guest, &Split),
     topology: &Topology,
     parts: &DomainParts<'_>,
 ) -> std::io::Result<()> {
     for (i, path) in parts.disks.iter().enumerate() {
-        disk(xml, path, "qcow2", i, None)?;
+        // Dealt out in turn: disk after disk to the next I/O thread.
+        let io_thread = (i as u32)
+            .checked_rem(split.io_threads)
+            .map(|thread| thread + 1);
+        disk(xml, path, "qcow2", i, io_thread, None)?;
     }
     disk(
         xml,
         parts.seed,
         "raw",
         parts.disks.len(),
+        None,
         Some("labrig-seed"),
     )?;
     empty(xml, "controller", &[("type", "usb"), ("model", "none")])?;
@@ -141,6 +170,13 @@ fn devices(
                 .write_text_content(quick_xml::events::BytesText::new("/dev/urandom"))
                 .map(drop)
         })?;
+    if guest.machine.tpm {
+        xml.create_element("tpm")
+            .with_attribute(("model", "tpm-crb"))
+            .write_inner_content(|xml| {
+                empty(xml, "backend", &[("type", "emulator"), ("version", "2.0")])
+            })?;
+    }
     // A balloon would let the host take memory from a guest that is being measured.
     empty(xml, "memballoon", &[("model", "none")])
 }
@@ -151,12 +187,16 @@ fn disk(
     path: &Path,
     format: &str,
     index: usize,
+    io_thread: Option<u32>,
     serial: Option<&str>,
 ) -> std::io::Result<()> {
     xml.create_element("disk")
         .with_attributes([("type", "file"), ("device", "disk")])
         .write_inner_content(|xml| {
-            empty(xml, "driver", &[("name", "qemu"), ("type", format)])?;
+            let io_thread = io_thread.map(|thread| thread.to_string());
+            let mut driver = vec![("name", "qemu"), ("type", format)];
+            driver.extend(io_thread.as_deref().map(|thread| ("iothread", thread)));
+            empty(xml, "driver", &driver)?;
             empty(xml, "source", &[("file", &path.to_string_lossy())])?;
             empty(
                 xml,

@@ -5,7 +5,9 @@ mod domain_xml;
 mod error;
 mod identity;
 mod network_xml;
+mod overlay;
 mod seed;
+mod share_xml;
 mod template;
 mod xml;
 
@@ -14,6 +16,7 @@ pub use domain_xml::{DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
 pub use identity::Identity;
 pub use network_xml::{network_xml, reservation_xml};
+pub use overlay::{Overlay, OverlayError};
 pub use seed::{Seed, seed};
 pub use template::{TemplateFile, Templates};
 pub use xml::{TAG_NAMESPACE, Tag};

@@ -28,6 +28,7 @@ fn call_of(kind: &ActionKind) -> (Operation, String) {
         K::StartDomain { name } => (Operation::StartDomain, name.clone()),
         K::StopDomain { name } => (Operation::StopDomain, name.clone()),
         K::RemoveDomain { name } => (Operation::RemoveDomain, name.clone()),
+        K::MoveDomain { name, .. } => (Operation::MoveDomain, name.clone()),
         K::AwaitReady { name, .. } => (Operation::MarkReady, name.clone()),
     }
 }

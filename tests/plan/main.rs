@@ -6,6 +6,7 @@
 mod faults;
 mod host;
 mod order;
+mod placement;
 mod properties;
 mod snapshots;
 mod worlds;

@@ -10,19 +10,21 @@ use virt::domain::Domain;
 use virt::network::Network;
 use virt::sys;
 
+use super::placement;
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
 use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
 use crate::backend::tool::Tool;
 use crate::model::{
-    Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Placement,
+    Reservation, Split,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
 
 /// Everything libvirt may keep for a domain goes with it; flags of what it never had are ignored.
-const UNDEFINE_ALL: u32 = sys::VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+const UNDEFINE: u32 = sys::VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | sys::VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | sys::VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
     | sys::VIR_DOMAIN_UNDEFINE_NVRAM;
@@ -151,18 +153,35 @@ impl Libvirt {
             if let Ok(definition) = self.own("domain", &name, &xml) {
                 let tag_definition = definition.tag.map(|tag| tag.definition);
                 let ready = active && self.paths.ready(&name).exists();
+                // One that ends just now is seen as it is by whoever starts it again.
+                let placement = match active {
+                    true => placement::read(connect, &domain, &name).ok(),
+                    false => None,
+                };
                 observed.domains.insert(
                     name,
                     ObservedDomain {
                         definition: tag_definition,
                         active,
                         ready,
+                        placement,
                         uses: definition.uses,
                     },
                 );
             }
         }
         Ok(observed)
+    }
+}
+
+/// What [`UNDEFINE`] says, and what a libvirt of this version may keep beside.
+const fn undefine_flags(version: u32) -> u32 {
+    /// libvirt 8.9.0: the first that has a say in the state of TPMs. Earlier ones refuse the flag,
+    /// and remove the state always.
+    const KEEPS_TPM: u32 = 8_009_000;
+    match version >= KEEPS_TPM {
+        true => UNDEFINE | sys::VIR_DOMAIN_UNDEFINE_TPM,
+        false => UNDEFINE,
     }
 }
 
@@ -317,7 +336,9 @@ impl Hypervisor for Libvirt {
 
     fn define_domain(&self, name: &str, xml: &str) -> Result<(), PortError> {
         self.own_domain(name)?;
-        fs::create_dir_all(self.paths.root().join("console"))?;
+        for directory in ["console", "nvram"] {
+            fs::create_dir_all(self.paths.root().join(directory))?;
+        }
         let define = self.connection.get().define_domain_xml(xml);
         define.map_err(LibvirtError::call(format!("define domain {name}")))?;
         Ok(())
@@ -359,8 +380,9 @@ impl Hypervisor for Libvirt {
         let Some(domain) = self.own_domain(name)? else {
             return Ok(());
         };
+        let version = self.connection.number()?;
         domain
-            .undefine_flags(UNDEFINE_ALL)
+            .undefine_flags(undefine_flags(version))
             .map_err(LibvirtError::call(format!("undefine domain {name}")))?;
         Ok(remove_if_there(&self.paths.ready(name))?)
     }
@@ -389,6 +411,23 @@ impl Hypervisor for Libvirt {
             memory: Bytes(info.memory << 10),
             cpu_time_ns: info.cpu_time,
         })
+    }
+
+    fn placement(&self, name: &str) -> Result<Placement, PortError> {
+        let domain = self.known_domain(name)?;
+        Ok(placement::read(self.connection.get(), &domain, name)?)
+    }
+
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        let Some(domain) = self.own_domain(name)? else {
+            return Ok(());
+        };
+        Ok(placement::move_to(
+            self.connection.get(),
+            &domain,
+            name,
+            split,
+        )?)
     }
 
     fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError> {
