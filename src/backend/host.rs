@@ -3,6 +3,7 @@
 use nix::sys::utsname::uname;
 
 use super::host_shape::usable_cpus;
+use super::platform::machine_types;
 use crate::backend::tool::Tool;
 use crate::model::{Acceleration, Bytes, HostFacts};
 use crate::ports::PortError;
@@ -27,6 +28,7 @@ pub fn facts(acceleration: Acceleration, libvirt: Option<&str>) -> Result<HostFa
         memory_free: memory_field(&memory, "MemAvailable")?,
         kernel: system.release().to_string_lossy().into_owned(),
         libvirt: libvirt.unwrap_or(UNKNOWN).to_owned(),
+        machines: machine_types(),
         qemu: qemu_version().unwrap_or_else(|| UNKNOWN.to_owned()),
     })
 }

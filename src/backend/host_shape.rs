@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use fs_err as fs;
-use nix::sched::{CpuSet as Affinity, sched_getaffinity};
+use nix::sched::{CpuSet as Affinity, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use super::host::memory_field;
@@ -19,12 +20,36 @@ pub fn shape() -> Result<HostShape, PortError> {
     shape_below(Path::new("/"), &usable_cpus()?)
 }
 
-/// Hardware threads this process may run on: fewer than there are under `taskset` or a batch system.
+/// Hardware threads this process might run on when it asked first: fewer than there are under
+/// `taskset` or a batch system. [`keep_to`] does not change that.
 pub fn usable_cpus() -> Result<CpuSet, PortError> {
+    static USABLE: OnceLock<CpuSet> = OnceLock::new();
+    if let Some(usable) = USABLE.get() {
+        return Ok(usable.clone());
+    }
     let set = sched_getaffinity(Pid::from_raw(0))
         .map_err(|e| PortError::fatal("ask for the usable CPUs", e))?;
     let cpus = (0..Affinity::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
-    Ok(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+    let usable = cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    Ok(USABLE.get_or_init(|| usable).clone())
+}
+
+/// Keeps this thread, and all threads and programs that it starts from now on, to the CPUs that are
+/// the host's own; anywhere when there are none. libvirt gives guests CPUs of theirs.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn keep_to(reserve: &CpuSet) -> Result<(), PortError> {
+    if reserve.is_empty() {
+        return Ok(());
+    }
+    usable_cpus()?;
+    let failed = |e| PortError::fatal(format!("keep labrig to the CPUs {reserve}"), e);
+    let mut set = Affinity::new();
+    for cpu in reserve.iter() {
+        set.set(cpu as usize).map_err(failed)?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(failed)
 }
 
 /// The same for the `/sys` and `/proc` below `root`, as far as the CPUs `usable` reach.
@@ -181,6 +206,27 @@ mod tests {
         assert_eq!(shape.nodes.len(), 1);
         assert_eq!(shape.cores().len(), 2);
         assert_eq!(shape.memory(), Bytes::mib(1));
+    }
+
+    #[test]
+    fn who_keeps_to_a_cpu_still_knows_the_others() {
+        let usable = usable_cpus().unwrap();
+        let first: CpuSet = usable.iter().take(1).collect();
+        // A thread of its own: the other tests go on anywhere.
+        let kept = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                keep_to(&first).unwrap();
+                let now = sched_getaffinity(Pid::from_raw(0)).unwrap();
+                let now = (0..Affinity::count()).filter(|cpu| now.is_set(*cpu).unwrap());
+                (
+                    now.map(|cpu| cpu as u32).collect::<CpuSet>(),
+                    usable_cpus().unwrap(),
+                )
+            });
+            thread.join().unwrap()
+        });
+        assert_eq!(kept, (first, usable));
+        assert!(keep_to(&CpuSet::default()).is_ok());
     }
 
     #[test]

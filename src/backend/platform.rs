@@ -19,13 +19,11 @@ const CPU_MAP: &str = "/usr/share/libvirt/cpu_map";
 
 /// Looks at this machine. `cgroups` tells whether the lab's libvirtd has them.
 pub fn platform(acceleration: Acceleration, cgroups: bool) -> Platform {
-    let help = Tool::new("qemu-system-x86_64").args(["-machine", "help"]);
-    let machines = help.run().unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     Platform {
         acceleration,
-        machines: machine_types(&String::from_utf8_lossy(&machines)),
+        machines: machine_types(),
         cpu_models: cpu_models(Path::new(CPU_MAP)),
         uefi: uefi_images(&FIRMWARE.map(Path::new)),
         tpm: ["swtpm", "swtpm_setup"]
@@ -40,8 +38,14 @@ pub fn platform(acceleration: Acceleration, cgroups: bool) -> Platform {
     }
 }
 
-/// The versioned types of machines by all their names, from what `-machine help` prints.
-fn machine_types(help: &str) -> BTreeMap<String, String> {
+/// The versioned types of machines that QEMU has, by all their names; none when it is not there.
+pub fn machine_types() -> BTreeMap<String, String> {
+    let help = Tool::new("qemu-system-x86_64").args(["-machine", "help"]);
+    types_in(&String::from_utf8_lossy(&help.run().unwrap_or_default()))
+}
+
+/// The same from what `-machine help` prints.
+fn types_in(help: &str) -> BTreeMap<String, String> {
     let mut types = BTreeMap::new();
     for line in help.lines().skip(1) {
         let Some(name) = line.split_whitespace().next() else {
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn machine_types_know_their_versions() {
-        let types = machine_types(
+        let types = types_in(
             "Supported machines are:\nmicrovm              microvm (i386)\n\
              q35                  Standard PC (Q35 + ICH9, 2009) (alias of pc-q35-7.2)\n\
              pc-q35-7.2           Standard PC (Q35 + ICH9, 2009)\n",

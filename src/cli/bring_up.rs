@@ -6,8 +6,8 @@ use super::error::{Failure, Kind, Result};
 use super::lab::{self, HostKind, OpenLab, Record, linked_images};
 use super::state::State;
 use crate::backend::images::{self, Store};
-use crate::backend::{LabJournal, host, platform, probe};
-use crate::diag::Notes;
+use crate::backend::{LabJournal, host, host_shape, platform, probe};
+use crate::diag::{Note, Notes};
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
 use crate::model::{
@@ -23,6 +23,8 @@ pub(super) struct BringUp<'a> {
     pub loaded: &'a Loaded<Topology>,
     /// Host that was asked for; none: where the lab is, else an embedded one.
     pub host: Option<HostKind>,
+    /// Whether it is only planned: then a topology that describes its host needs no such host.
+    pub is_dry: bool,
 }
 
 /// What a plan was made of, and the plan.
@@ -42,6 +44,9 @@ impl BringUp<'_> {
     /// # Errors
     /// Notes about what the host lacks.
     pub(super) fn plan(&self) -> Result<Planned> {
+        if !self.is_dry {
+            self.check_described_host()?;
+        }
         let paths = self.state.lab(&self.topology().lab.name);
         let mut record = self.record()?;
         if record.host == HostKind::Embedded {
@@ -57,6 +62,25 @@ impl BringUp<'_> {
         let facts = host::facts(record.acceleration.unwrap_or(Acceleration::Emulation), None)?;
         let plan = self.plan_on(&record, &secret, &observed, &facts)?;
         Ok(Planned { facts, plan })
+    }
+
+    /// Sees that this host is at least what the topology says of its host.
+    fn check_described_host(&self) -> Result<()> {
+        let topology = self.topology();
+        let Some(described) = &topology.host.described else {
+            return Ok(());
+        };
+        let splits = topology.domains.iter().filter_map(|d| d.split.as_ref());
+        let is_pinned = splits.into_iter().any(|split| !split.pins.is_empty());
+        let lacks = described.beyond(&host_shape::shape()?, is_pinned);
+        if lacks.is_empty() {
+            return Ok(());
+        }
+        let message = format!("this host has {}", lacks.join(", "));
+        let mut note = Note::error("host", message)
+            .hint("bring the lab up on the host that it is for, or describe this one; check and plan work anywhere");
+        note.place = self.loaded.source.place(&note.path);
+        Err(Notes(vec![note]).into())
     }
 
     /// Brings the lab up. The caller holds its lock.
@@ -154,6 +178,10 @@ impl BringUp<'_> {
             topology, &desired, observed, &plan, facts,
         ));
         notes.0.extend(plan::check_platform(topology, &platform));
+        if self.is_dry && topology.host.described.is_some() {
+            // What this host lacks does not matter: it is another one that is planned for.
+            return Ok(plan);
+        }
         for note in &mut notes.0 {
             note.place = self.loaded.source.place(&note.path);
         }

@@ -17,7 +17,7 @@ use super::{Global, output};
 use crate::analyse::{self, Overall};
 use crate::archive::{DerivedFrom, Lock, Manifest, RunDir};
 use crate::backend::images::Store;
-use crate::backend::{SystemClock, host};
+use crate::backend::{SystemClock, host, host_shape};
 use crate::design;
 use crate::engine::{self, Bus, Cancel, Experiment, TemplateRenderer, World};
 use crate::input::{self, LoadedPlaybook, Options};
@@ -72,11 +72,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode> {
     if args.playbook.is_dir() {
         return resume_run(global, &args.playbook, &args.lab);
     }
-    let options = Options {
-        name: args.lab.name.clone(),
-        ..Options::default()
-    };
-    let loaded = load(&args.playbook, &options)?;
+    let loaded = load(&args.playbook, &args.lab.options()?)?;
     let trials = design::trials(&loaded.playbook.value);
     check_runs(&args.runs)?;
     let new = NewRun {
@@ -207,6 +203,7 @@ fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook>
         &playbook,
         &Options {
             name: Some(name),
+            host: Some(host_shape::shape()?),
             image_keys,
         },
     )
@@ -238,9 +235,11 @@ fn on_lab(
         state: &state,
         loaded: &loaded.topology,
         host: args.host.clone(),
+        is_dry: false,
     };
     bring_up.plan()?;
     let _lock = state.lock(&name, "run")?;
+    host_shape::keep_to(&loaded.topology.value.host.reserve)?;
     let left = format!(
         "`labrig run` on the run's directory resumes, `labrig down {name}` removes the lab"
     );

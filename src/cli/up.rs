@@ -9,7 +9,7 @@ use super::lab::HostKind;
 use super::progress::Progress;
 use super::state::State;
 use super::{Global, output, signals};
-use crate::backend::SystemClock;
+use crate::backend::{SystemClock, host_shape};
 use crate::engine::{Bus, Cancel};
 use crate::input::{self, Loaded, Options};
 use crate::model::{Name, Topology};
@@ -27,13 +27,18 @@ pub(super) struct LabArgs {
 }
 
 impl LabArgs {
+    /// What is decided beside the file: the name that was asked for, and the host as it is.
+    pub(super) fn options(&self) -> Result<Options> {
+        Ok(Options {
+            name: self.name.clone(),
+            host: Some(host_shape::shape()?),
+            ..Options::default()
+        })
+    }
+
     /// Loads a topology under the name that was asked for, and shows what should be looked at.
     pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
-        let options = Options {
-            name: self.name.clone(),
-            ..Options::default()
-        };
-        let loaded = input::load_topology(topology, &options)?;
+        let loaded = input::load_topology(topology, &self.options()?)?;
         output::print_notes(&loaded.warnings);
         Ok(loaded)
     }
@@ -56,10 +61,12 @@ pub(super) fn run(global: &Global, args: &UpArgs) -> Result<ExitCode> {
         state: &state,
         loaded: &loaded,
         host: args.lab.host.clone(),
+        is_dry: false,
     };
     // Before the lock, which is the first thing that is made.
     bring_up.plan()?;
     let _lock = state.lock(&name, "up")?;
+    host_shape::keep_to(&loaded.value.host.reserve)?;
     let lab = with_runtime(
         global,
         &format!("`labrig down {name}` removes what is there"),

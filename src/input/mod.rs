@@ -27,7 +27,7 @@ pub use files::InputFile;
 pub use source::SourceMap;
 
 use crate::diag::Notes;
-use crate::model::{Digest, Name, Playbook, Topology};
+use crate::model::{Digest, HostShape, Name, Playbook, Topology};
 use crate::render::Templates;
 use read::{At, Doc};
 
@@ -36,6 +36,9 @@ use read::{At, Doc};
 pub struct Options {
     /// The lab's name, instead of the topology's.
     pub name: Option<Name>,
+    /// The host that splits divide where the topology describes none; none: not known, and then
+    /// nothing can depend on it.
+    pub host: Option<HostShape>,
     /// Keys of images whose files are absent, by the path of the disk (else the kernel) as
     /// resolved: the topology's directory joined with what it says. A rerun knows them from the
     /// archive, which keeps no disks.

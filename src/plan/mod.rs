@@ -8,9 +8,11 @@ mod budget;
 mod desired;
 mod planner;
 mod platform;
+mod shares;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
 pub use desired::{Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, GuestFiles};
 pub use planner::{plan, removal};
 pub use platform::check_platform;
+pub use shares::{DomainShare, NodeShare, Shares};

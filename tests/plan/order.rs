@@ -2,6 +2,8 @@
 
 use crate::host::{Host, LAB, Titles, desired};
 use labrig::model::HostFacts;
+use std::collections::BTreeMap;
+
 use labrig::model::{Acceleration, Bytes};
 use labrig::plan::{Plan, check_budget};
 
@@ -123,6 +125,7 @@ fn memory_is_counted_as_it_is_and_as_it_will_be() {
         kernel: String::new(),
         libvirt: String::new(),
         qemu: String::new(),
+        machines: BTreeMap::new(),
     };
     // 512 + 3 * 160 MiB of guests, 4 * 192 MiB of QEMU.
     let needed = 512 + 3 * 160 + 4 * 192;
@@ -189,6 +192,7 @@ fn no_more_memory_than_the_host_has() {
         kernel: String::new(),
         libvirt: String::new(),
         qemu: String::new(),
+        machines: BTreeMap::new(),
     };
     let notes = check_budget(&topology, &desired, &observed, &plan, &facts);
     assert_eq!(notes.len(), 1, "{notes:?}");
