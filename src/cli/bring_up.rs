@@ -174,8 +174,9 @@ impl BringUp<'_> {
         let platform = platform::platform(acceleration, record.host.has_cgroups());
         let desired = Desired::of(topology, &paths, &platform, secret, files)?;
         let plan = plan::plan(&desired, observed);
+        let shape = host_shape::shape()?;
         let mut notes = Notes(plan::check_budget(
-            topology, &desired, observed, &plan, facts,
+            topology, &desired, observed, &plan, facts, &shape,
         ));
         notes.0.extend(plan::check_platform(topology, &platform));
         if self.is_dry && topology.host.described.is_some() {

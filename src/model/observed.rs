@@ -64,6 +64,8 @@ pub struct ObservedDomain {
 pub struct DomainUses {
     /// Memory of the host.
     pub memory: Bytes,
+    /// Size of the huge pages that memory is made of, if it is.
+    pub hugepages: Option<Bytes>,
     /// Files its disks are in.
     pub files: BTreeSet<PathBuf>,
     /// libvirt names of the networks its vnets are on.
