@@ -102,6 +102,8 @@ pub(crate) fn trials(playbook: &Playbook) -> Vec<Trial> {
 
 pub(crate) fn topology() -> Topology {
     Topology {
+        vars: serde_json::Map::new(),
+        secrets: BTreeMap::new(),
         lab: Lab {
             name: name("quickstart"),
         },

@@ -168,7 +168,7 @@ impl BringUp<'_> {
     ) -> Result<Plan> {
         let topology = self.topology();
         let paths = self.state.lab(&topology.lab.name);
-        let scope = Scope::new(topology);
+        let scope = Scope::with_secrets(topology, &self.loaded.secrets);
         let files = |domain: &Domain| self.guest_files(&scope, domain);
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
         let platform = platform::platform(acceleration, record.host.has_cgroups());

@@ -93,7 +93,7 @@ pub(super) fn resume(global: &Global, args: &ResumeArgs) -> Result<ExitCode> {
 
 fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCode> {
     let archive = RunDir::open(directory)?;
-    let loaded = load_archived(&archive, lab.name.clone())?;
+    let loaded = load_archived(&archive, lab)?;
     // Damage shows before anything is made.
     archive.results()?;
     archive.journals()?;
@@ -111,7 +111,7 @@ fn resume_run(global: &Global, directory: &Path, lab: &LabArgs) -> Result<ExitCo
 
 pub(super) fn rerun(global: &Global, args: &RerunArgs) -> Result<ExitCode> {
     let first = RunDir::open(&args.run)?;
-    let loaded = load_archived(&first, args.lab.name.clone())?;
+    let loaded = load_archived(&first, &args.lab)?;
     // Read now what is compared with in the end: an hour later is too late to find it damaged.
     let results = first.results()?;
     check_runs(&args.runs)?;
@@ -181,7 +181,13 @@ fn playbook_file(archive: &RunDir) -> Result<PathBuf> {
 }
 
 /// Loads the playbook that an archive holds, after its inputs were checked against its lock.
-fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook> {
+fn load_archived(archive: &RunDir, lab: &LabArgs) -> Result<LoadedPlaybook> {
+    if !lab.set.is_empty() {
+        return Err(
+            Failure::usage("set a variable: those of a run are as they were")
+                .hint("leave --set out, or run the playbook anew with it"),
+        );
+    }
     archive.inputs()?;
     if leaf(archive, lock::TRIALS)? != lock::trials_digest(archive.trials())?.to_string() {
         let message = format!(
@@ -192,8 +198,8 @@ fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook>
             .hint("something else than labrig changed it: restore it from a copy"));
     }
     let playbook = playbook_file(archive)?;
-    let name = match name {
-        Some(name) => name,
+    let name = match &lab.name {
+        Some(name) => name.clone(),
         None => leaf(archive, lock::LAB)?
             .parse()
             .map_err(|e| Failure::new(Kind::Input, anyhow::Error::new(e)))?,
@@ -205,6 +211,12 @@ fn load_archived(archive: &RunDir, name: Option<Name>) -> Result<LoadedPlaybook>
             name: Some(name),
             host: Some(host_shape::shape()?),
             image_keys,
+            set: archive
+                .topology()
+                .vars
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
         },
     )
 }

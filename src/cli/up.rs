@@ -24,13 +24,25 @@ pub(super) struct LabArgs {
     /// [default: where the lab is, else embedded]
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
     pub host: Option<HostKind>,
+    /// Gives a variable of the topology another value; may be given several times
+    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
+    pub set: Vec<(String, serde_json::Value)>,
+}
+
+/// Parses `--set`.
+pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::Value), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), input::value_of(value))),
+        _ => Err("write a name and its value, as in users=100".to_owned()),
+    }
 }
 
 impl LabArgs {
-    /// What is decided beside the file: the name that was asked for, and the host as it is.
+    /// What the command line decides beside a file, and the host as it is.
     pub(super) fn options(&self) -> Result<Options> {
         Ok(Options {
             name: self.name.clone(),
+            set: self.set.iter().cloned().collect(),
             host: Some(host_shape::shape()?),
             ..Options::default()
         })

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 
 use super::read::{Doc, Spot, Written};
-use super::topology_spec::VswitchSpec;
+use super::topology::VswitchSpec;
 use crate::model::{Digest, Digester, MacAddr, Name};
 
 /// Addresses of a subnet that no vnet gets: the network, its gateway and its broadcast address.

@@ -38,13 +38,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a YAML file into a tree. What is wrong is noted; the tree is there when the file could
-/// be understood.
-pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
-    let content = match read(&doc.file) {
+/// Reads a YAML file into a tree; `number` is what the document calls it. What is wrong is noted; the
+/// tree is there when the file could be understood.
+pub(super) fn read_tree(doc: &Doc, file: &Path, number: u16) -> Option<(InputFile, Node)> {
+    let content = match read(file) {
         Ok(content) => content,
         Err(e) => {
-            let message = format!("{} cannot be read: {e}", doc.file.display());
+            let message = format!("{} cannot be read: {e}", file.display());
             doc.push(Note::error("", message).hint("check the path"));
             return None;
         }
@@ -52,15 +52,16 @@ pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
     let text = match std::str::from_utf8(&content) {
         Ok(text) => text,
         Err(e) => {
-            let place = place_of_byte(&doc.file, &content, e.valid_up_to());
+            let place = place_of_byte(file, &content, e.valid_up_to());
             let note = Note::error("", "not UTF-8 text from here on").at(place);
             doc.push(note.hint("save the file as UTF-8"));
             return None;
         }
     };
-    let (root, flaws) = tree::parse(text);
+    let (root, flaws) = tree::parse(text, number);
+    let flawed = !flaws.is_empty();
     for flaw in flaws {
-        let place = |span: Span| super::source::place(&doc.file, span);
+        let place = |span: Span| doc.place_of(span);
         let mut note = Note::error("", flaw.message).at(place(flaw.span));
         note.hint = flaw.hint;
         let other = flaw.other.map(|(span, text)| (place(span), text));
@@ -72,27 +73,27 @@ pub(super) fn read_tree(doc: &Doc) -> Option<(InputFile, Node)> {
     match root {
         Some(root) if !root.is_null() => Some((
             InputFile {
-                path: doc.file.clone(),
+                path: file.to_owned(),
                 content,
             },
             root,
         )),
         Some(_) => {
-            doc.push(empty(doc));
+            doc.push(empty(file));
             None
         }
         None => {
-            if !doc.has_errors() {
-                doc.push(empty(doc));
+            if !flawed {
+                doc.push(empty(file));
             }
             None
         }
     }
 }
 
-fn empty(doc: &Doc) -> Note {
+fn empty(file: &Path) -> Note {
     let place = Place {
-        file: doc.file.clone(),
+        file: file.to_owned(),
         line: 1,
         column: 1,
         start: 0,

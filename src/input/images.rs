@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::read::{Doc, Written};
-use super::topology_spec::{ImageSourceSpec, ImageSpec, PathSpec};
+use super::topology::{ImageSourceSpec, ImageSpec, PathSpec};
 use crate::model::{Bytes, Digest, Image, ImageRecipe, ImageSource};
 
 /// An image that was looked at.

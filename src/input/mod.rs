@@ -5,31 +5,39 @@
 //! wrong at once. Nothing is created here.
 
 mod addresses;
+mod expressions;
 mod files;
 mod guest_path;
 mod images;
+mod include;
+mod merge;
 mod names;
 mod placement;
 mod playbook;
 mod playbook_spec;
 mod read;
 mod resolve;
+mod schema;
+mod shape;
+mod shares;
 mod source;
 mod suggest;
 mod templates;
-mod topology_spec;
+mod topology;
 mod tree;
+mod vars;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use files::InputFile;
+pub use schema::topology_schema;
 pub use source::SourceMap;
 
 use crate::diag::Notes;
-use crate::model::{Digest, HostShape, Name, Playbook, Topology};
+use crate::model::{Digest, HostShape, Name, Playbook, Secrets, Topology};
 use crate::render::Templates;
-use read::{At, Doc};
+use read::Doc;
 
 /// What a caller may decide beside the file.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +51,8 @@ pub struct Options {
     /// resolved: the topology's directory joined with what it says. A rerun knows them from the
     /// archive, which keeps no disks.
     pub image_keys: BTreeMap<PathBuf, Digest>,
+    /// Values for the topology's variables, instead of those that it gives them.
+    pub set: BTreeMap<String, serde_json::Value>,
 }
 
 /// A file that was read, checked and resolved.
@@ -57,6 +67,8 @@ pub struct Loaded<T> {
     pub inputs: Vec<InputFile>,
     /// Its templates, as they were checked.
     pub templates: Templates,
+    /// Secrets of the environment that its files hold.
+    pub secrets: Secrets,
 }
 
 /// A playbook with its topology.
@@ -73,6 +85,7 @@ struct Draft {
     source: SourceMap,
     inputs: Vec<InputFile>,
     templates: Templates,
+    secrets: Secrets,
 }
 
 /// Loads a topology.
@@ -100,6 +113,7 @@ fn finish(draft: Option<Draft>, notes: Notes) -> Result<Loaded<Topology>, Notes>
             source: draft.source,
             inputs: draft.inputs,
             templates: draft.templates,
+            secrets: draft.secrets,
         }),
         _ => Err(notes),
     }
@@ -112,18 +126,19 @@ fn draft_topology(file: &Path, options: &Options) -> (Option<Draft>, Notes) {
 }
 
 fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
-    let (input, root) = files::read_tree(doc)?;
-    let spec = topology_spec::TopologySpec::read(&At::top(doc, &root))?;
+    let (mut inputs, mut root) = include::read_with_includes(doc)?;
+    let mut spec = topology::TopologySpec::read(doc, &mut root, options)?;
     let topology = resolve::resolve(doc, &spec, options)?;
+    let secrets = std::mem::take(&mut spec.vars.secrets);
     let templates = Templates::beside(&doc.file);
-    templates::check_topology(doc, &spec, &topology, &templates);
-    let mut inputs = vec![input];
+    templates::check_topology(doc, &spec, &topology, &secrets, &templates);
     inputs.extend(template_inputs(&templates));
     Some(Draft {
         topology,
-        source: SourceMap::new(doc.file.clone(), root),
+        source: SourceMap::new(doc.files(), root),
         inputs,
         templates,
+        secrets,
     })
 }
 
@@ -135,6 +150,11 @@ fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
     })
 }
 
+/// What a text means as a value in a topology, as in `--set users=100`.
+pub fn value_of(text: &str) -> serde_json::Value {
+    read::meaning(text)
+}
+
 /// Whether a file is a playbook rather than a topology: a playbook has trials.
 pub fn is_playbook(file: &Path) -> bool {
     let text = files::read(file)
@@ -143,7 +163,7 @@ pub fn is_playbook(file: &Path) -> bool {
     // A file that cannot be understood is taken for a topology, whose loader says why, unless its
     // lines look like a playbook.
     let Some(text) = text else { return false };
-    match tree::parse(&text).0.map(|root| root.kind) {
+    match tree::parse(&text, 0).0.map(|root| root.kind) {
         Some(tree::Kind::Map(map)) => map.get("trial").or_else(|| map.get("topology")).is_some(),
         _ => text
             .lines()

@@ -12,7 +12,9 @@ use super::tree::Node;
 use super::{Draft, Loaded, LoadedPlaybook, Options, SourceMap};
 use crate::adapters;
 use crate::diag::{Note, Notes};
-use crate::model::{Domain, Factor, Level, Name, Playbook, Step, StepAction, Topology, WaitFor};
+use crate::model::{
+    Domain, Factor, Level, Name, Playbook, Secrets, Step, StepAction, Topology, WaitFor,
+};
 use crate::render::{Scope, Templates};
 
 /// Loads a playbook and its topology.
@@ -25,9 +27,10 @@ pub(super) fn load(file: &Path, options: &Options) -> Result<LoadedPlaybook, Not
             let playbook = Loaded {
                 value: read.playbook,
                 warnings: playbook_notes,
-                source: SourceMap::new(file.to_owned(), read.root),
+                source: SourceMap::new(vec![file.to_owned()], read.root),
                 inputs: read.inputs,
                 templates: read.templates,
+                secrets: Secrets::default(),
             };
             Ok(LoadedPlaybook {
                 playbook,
@@ -50,7 +53,7 @@ struct ReadPlaybook {
 
 fn read(doc: &Doc, options: &Options) -> (Option<ReadPlaybook>, Option<Draft>, Notes) {
     let nothing = || (None, None, Notes::default());
-    let Some((input, root)) = files::read_tree(doc) else {
+    let Some((input, root)) = files::read_tree(doc, &doc.file, 0) else {
         return nothing();
     };
     let Some(spec) = PlaybookSpec::read(doc, &At::top(doc, &root)) else {

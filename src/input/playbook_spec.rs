@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::guest_path::{file_mode, guest_path};
 use super::read::{At, Doc, Fields, Spot, Written};
-use super::topology_spec::{time_span, version, word};
+use super::topology::{time_span, version, word};
 use crate::model::{Better, Design, Level, MetricSpec, Name, Order, Seconds, ServiceVerb};
 use crate::render::context::RESERVED;
 
@@ -89,7 +89,7 @@ pub(super) enum ActionSpec {
 impl PlaybookSpec {
     /// Reads a playbook.
     pub fn read(doc: &Doc, top: &At<'_>) -> Option<Self> {
-        let fields = top.fields(&[
+        let fields = top.keys(&[
             "version",
             "name",
             "topology",
@@ -215,7 +215,7 @@ fn level(value: Value) -> Option<Level> {
 fn design(fields: &Fields<'_>) -> Design {
     let design = fields
         .get("design")
-        .and_then(|at| at.fields(&["repetitions", "order", "seed"]));
+        .and_then(|at| at.keys(&["repetitions", "order", "seed"]));
     let get = |key: &str| design.as_ref().and_then(|design| design.get(key));
     Design {
         repetitions: get("repetitions")
@@ -288,7 +288,7 @@ fn refuse_loads(doc: &Doc, setup: &[StepSpec]) {
 }
 
 fn step(at: &At<'_>) -> Option<StepSpec> {
-    let fields = at.fields(&[
+    let fields = at.keys(&[
         "on", "run", "template", "copy", "service", "wait", "load", "name", "timeout",
     ])?;
     let on = fields.need("on", "db").map(|at| match at.is_list() {
@@ -358,7 +358,7 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
     Some(match key {
         "run" => ActionSpec::Run(command(at, "\"sysbench … prepare\"")?),
         "template" => {
-            let fields = at.fields(&["template", "to", "mode", "vars"])?;
+            let fields = at.keys(&["template", "to", "mode", "vars"])?;
             let template = fields
                 .need("template", "a.tera")
                 .and_then(|at| command(&at, "a.tera"));
@@ -375,7 +375,7 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
             }
         }
         "copy" => {
-            let fields = at.fields(&["from", "to", "mode"])?;
+            let fields = at.keys(&["from", "to", "mode"])?;
             let from = fields
                 .need("from", "files/a")
                 .and_then(|at| command(&at, "files/a"));
@@ -388,7 +388,7 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
             }
         }
         "service" => {
-            let fields = at.fields(&["restart", "start", "stop"])?;
+            let fields = at.keys(&["restart", "start", "stop"])?;
             let (verb, at) = fields.one_of(&["restart", "start", "stop"])?;
             let verb = match verb {
                 "start" => ServiceVerb::Start,
@@ -403,7 +403,7 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
             }
         }
         _ => {
-            let fields = at.fields(&["port", "command"])?;
+            let fields = at.keys(&["port", "command"])?;
             let (key, at) = fields.one_of(&["port", "command"])?;
             match key {
                 "port" => ActionSpec::WaitPort(at.integer(1, 65535)? as u16),
@@ -415,7 +415,7 @@ fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
 
 /// A load and its deadline: what it says, else twice the expected time and half a minute.
 fn load(at: &At<'_>, outer_timeout: Option<&At<'_>>) -> Option<(ActionSpec, Seconds)> {
-    let fields = at.fields(&["run", "adapter", "expect", "timeout"])?;
+    let fields = at.keys(&["run", "adapter", "expect", "timeout"])?;
     let run = fields
         .need("run", "\"sysbench … run\"")
         .and_then(|at| command(&at, "\"sysbench … run\""));
@@ -464,7 +464,7 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
     let mut primary: Option<Spot> = None;
     let mut sound = true;
     for (name, at) in at.entries(example) {
-        let Some(fields) = at.fields(&["primary", "unit", "better"]) else {
+        let Some(fields) = at.keys(&["primary", "unit", "better"]) else {
             sound = false;
             continue;
         };
@@ -522,7 +522,7 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
 fn margin(fields: &Fields<'_>) -> Option<f64> {
     let at = fields
         .get("reproduce")?
-        .fields(&["within"])?
+        .keys(&["within"])?
         .need("within", "10%")?;
     let text = at.text("10%")?.value;
     let number = text

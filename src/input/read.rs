@@ -1,26 +1,32 @@
 //! A typed reader over the tree: it takes what is right and notes all that is not.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
+use super::shape::{Form, Key, Shape, Word};
 use super::source;
 use super::suggest;
 use super::tree::{Entry, Kind, Mapping, Node, Span};
 use crate::diag::{Note, Notes, Place};
 use crate::model::Name;
 
-/// The file that is being read, and the notes about it so far.
+/// The file that is being read with those that it includes, and the notes about them so far.
 pub(super) struct Doc {
     pub file: PathBuf,
+    /// All files, in the order of [`Span::file`]; `file` is the first.
+    files: RefCell<Vec<PathBuf>>,
     notes: RefCell<Notes>,
+    /// What was noted where: a value that is read for many domains is wrong once.
+    noted: RefCell<HashSet<(Place, String)>>,
 }
 
 /// A path of the document and where it stands; what later checks point at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Spot {
     pub path: String,
     pub span: Span,
@@ -40,12 +46,16 @@ pub(super) struct At<'a> {
     node: &'a Node,
     key: Option<Span>,
     path: String,
+    /// What may stand here, where a table says so.
+    form: Option<&'static Form>,
 }
 
 /// A map whose keys have been checked.
 pub(super) struct Fields<'a> {
     at: At<'a>,
     map: &'a Mapping,
+    /// The table of its keys, where there is one.
+    shape: Option<&'static Shape>,
     /// Whether a key was refused: then it may be the one that seems to be missing.
     refused: bool,
 }
@@ -54,13 +64,47 @@ impl Doc {
     pub fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
+            files: RefCell::new(vec![file.to_owned()]),
             notes: RefCell::default(),
+            noted: RefCell::default(),
         }
+    }
+
+    /// Takes up another file; gives what its spans call it.
+    pub fn add_file(&self, file: &Path) -> u16 {
+        let mut files = self.files.borrow_mut();
+        files.push(file.to_owned());
+        // There are never so many: an include is refused long before.
+        u16::try_from(files.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    /// All files so far.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.files.borrow().clone()
+    }
+
+    /// A path that is written relative to the file in which it is written.
+    pub fn beside(&self, written: &Written<PathBuf>) -> PathBuf {
+        let files = self.files.borrow();
+        let home = files[usize::from(written.spot.span.file)].parent();
+        home.unwrap_or(Path::new("")).join(&written.value)
     }
 
     /// Adds a note.
     pub fn push(&self, note: Note) {
-        self.notes.borrow_mut().push(note);
+        let mut noted = self.noted.borrow_mut();
+        let is_new = match &note.place {
+            Some(place) => noted.insert((place.clone(), note.message.clone())),
+            None => true,
+        };
+        if is_new {
+            self.notes.borrow_mut().push(note);
+        }
+    }
+
+    /// How many notes there are so far.
+    pub fn count(&self) -> usize {
+        self.notes.borrow().0.len()
     }
 
     /// An error at a spot, to be pushed.
@@ -70,7 +114,12 @@ impl Doc {
 
     /// The place of a spot.
     pub fn place(&self, spot: &Spot) -> Place {
-        source::place(&self.file, spot.span)
+        self.place_of(spot.span)
+    }
+
+    /// The place of a span.
+    pub fn place_of(&self, span: Span) -> Place {
+        source::place(&self.files.borrow(), span)
     }
 
     /// Whether one of the notes so far is an error.
@@ -92,6 +141,42 @@ impl<'a> At<'a> {
             node,
             key: None,
             path: String::new(),
+            form: None,
+        }
+    }
+
+    /// The same with what may stand here.
+    fn formed(self, form: &'static Form) -> Self {
+        Self {
+            form: Some(form),
+            ..self
+        }
+    }
+
+    /// The same place with another value there, made of the one that was written.
+    pub fn of<'b>(&'b self, node: &'b Node) -> At<'b> {
+        At {
+            node,
+            path: self.path.clone(),
+            ..*self
+        }
+    }
+
+    /// What stands here.
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// Its path in the document.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What stands under a key, if this is a map and has it.
+    pub fn section(&self, key: &str) -> Option<Self> {
+        match &self.node.kind {
+            Kind::Map(map) => map.get(key).map(|entry| self.child(entry)),
+            _ => None,
         }
     }
 
@@ -125,6 +210,9 @@ impl<'a> At<'a> {
     }
 
     fn wrong_kind(&self, wanted: &str, example: &str) {
+        if matches!(self.node.kind, Kind::Unknown) {
+            return;
+        }
         self.error(
             format!("{wanted} is wanted here, this is {}", self.kind()),
             format!("as in {example}"),
@@ -134,6 +222,7 @@ impl<'a> At<'a> {
     /// What is written, in words.
     fn kind(&self) -> &'static str {
         match &self.node.kind {
+            Kind::Unknown => "unknown",
             Kind::List(_) => "a list",
             Kind::Map(_) => "a map",
             Kind::Scalar { .. } if self.is_null() => "nothing",
@@ -146,8 +235,24 @@ impl<'a> At<'a> {
         }
     }
 
+    /// A map with the keys of a table. Keys that it does not know, and those that must be there and
+    /// are not, are noted.
+    pub fn fields(&self, shape: &'static Shape) -> Option<Fields<'a>> {
+        let known: Vec<_> = shape.keys.iter().map(|key| key.name).collect();
+        let fields = Fields {
+            shape: Some(shape),
+            ..self.keys(&known)?
+        };
+        for key in shape.keys.iter().filter(|key| key.is_required) {
+            if fields.map.get(key.name).is_none() {
+                fields.is_missing(key.name, key.example);
+            }
+        }
+        Some(fields)
+    }
+
     /// A map with these keys only.
-    pub fn fields(&self, known: &[&str]) -> Option<Fields<'a>> {
+    pub fn keys(&self, known: &[&str]) -> Option<Fields<'a>> {
         let map = self.mapping(&format!("{}: …", known.first().unwrap_or(&"key")))?;
         let mut refused = false;
         for entry in map.entries() {
@@ -169,6 +274,7 @@ impl<'a> At<'a> {
         Some(Fields {
             at: self.clone(),
             map,
+            shape: None,
             refused,
         })
     }
@@ -222,7 +328,8 @@ impl<'a> At<'a> {
         named
     }
 
-    fn mapping(&self, example: &str) -> Option<&'a Mapping> {
+    /// The map that stands here; that it is none is noted.
+    pub fn mapping(&self, example: &str) -> Option<&'a Mapping> {
         match &self.node.kind {
             Kind::Map(map) => Some(map),
             _ => {
@@ -242,6 +349,7 @@ impl<'a> At<'a> {
             node: &entry.value,
             key: Some(entry.key_span),
             path,
+            form: None,
         }
     }
 
@@ -263,6 +371,7 @@ impl<'a> At<'a> {
                 node,
                 key: None,
                 path: format!("{}[{i}]", self.path),
+                form: None,
                 ..self.clone()
             })
             .collect()
@@ -332,6 +441,30 @@ impl<'a> At<'a> {
         None
     }
 
+    /// A whole number in the range that the table of keys gives.
+    pub fn whole(&self) -> Option<u64> {
+        let (least, most) = self.form.and_then(Form::range).unwrap_or((0, u64::MAX));
+        self.integer(least, most)
+    }
+
+    /// One of the words of `T`.
+    pub fn word<T: Word>(&self) -> Option<T> {
+        self.choice(T::WORDS)
+    }
+
+    /// Whether a map stands here.
+    pub fn is_map(&self) -> bool {
+        matches!(self.node.kind, Kind::Map(_))
+    }
+
+    /// Whether a text stands here, rather than a number or a truth value.
+    pub fn is_text(&self) -> bool {
+        match &self.node.kind {
+            Kind::Scalar { text, plain } => !*plain || meaning(text).is_string(),
+            _ => false,
+        }
+    }
+
     /// `true` or `false`.
     pub fn boolean(&self) -> Option<bool> {
         if let Kind::Scalar { text, plain: true } = &self.node.kind
@@ -383,6 +516,7 @@ impl<'a> At<'a> {
                 }
                 value => value,
             },
+            Kind::Unknown => return None,
             Kind::List(_) => Value::Array(
                 self.items("")
                     .iter()
@@ -406,17 +540,26 @@ impl<'a> At<'a> {
 impl<'a> Fields<'a> {
     /// The value of a key, when it is written.
     pub fn get(&self, key: &str) -> Option<At<'a>> {
-        self.map.get(key).map(|entry| self.at.child(entry))
+        let at = self.map.get(key).map(|entry| self.at.child(entry))?;
+        let known = self.shape.and_then(|shape| shape.key(key));
+        Some(match known {
+            Some(Key { form, .. }) => at.formed(form),
+            None => at,
+        })
+    }
+
+    fn is_missing(&self, key: &str, example: &str) {
+        self.at.error(
+            format!("{key:?} is missing"),
+            format!("add it, as in {key}: {example}"),
+        );
     }
 
     /// The value of a key that must be there; its absence is noted.
     pub fn need(&self, key: &str, example: &str) -> Option<At<'a>> {
         let found = self.get(key);
         if found.is_none() {
-            self.at.error(
-                format!("{key:?} is missing"),
-                format!("add it, as in {key}: {example}"),
-            );
+            self.is_missing(key, example);
         }
         found
     }
@@ -445,7 +588,7 @@ impl<'a> Fields<'a> {
                     path: child.path,
                     span: second.key_span,
                 };
-                let first_place = source::place(&doc.file, first.key_span);
+                let first_place = doc.place_of(first.key_span);
                 let message = format!("{:?} and {:?} exclude each other", first.key, second.key);
                 let note = doc.error(&spot, message).hint("keep one of them");
                 doc.push(note.label(Some(first_place), "the other"));
@@ -456,7 +599,7 @@ impl<'a> Fields<'a> {
 }
 
 /// What a plain scalar means: serde_yaml decides. A number that JSON cannot hold comes out as null.
-fn meaning(text: &str) -> Value {
+pub(super) fn meaning(text: &str) -> Value {
     // Most scalars are words; only these beginnings can be anything else.
     let other = |b: u8| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'~');
     let word = matches!(text.len(), 4 | 5);

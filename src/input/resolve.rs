@@ -2,29 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use tera::Context;
-
 use super::Options;
 use super::addresses::{self, Port};
 use super::images::{self, Found};
 use super::names;
 use super::read::{Doc, Spot, Written};
+use super::shares::{self, Claim, ClaimKind};
 use super::suggest;
-use super::topology_spec::{
-    COUNT_MAX, DiskSpec, DomainSpec, ImageSourceSpec, TopologySpec, VnetSpec, VswitchSpec,
+use super::topology::{
+    COUNT_MAX, DiskSpec, DomainSpec, GroupSpec, ImageSourceSpec, TopologySpec, VnetSpec,
+    VswitchSpec,
 };
 use crate::diag::Note;
 use crate::model::{
-    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, LabHost, Machine, Name, Split,
-    Topology, Vnet, Vswitch,
+    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet, Vswitch,
 };
-use crate::render::{TemplateError, Templates};
 
 /// What one domain is made of before addresses are known.
 struct Seat<'s> {
     name: Name,
     index: u32,
     spec: &'s DomainSpec,
+    group: &'s GroupSpec,
     /// Which vnet of the group it is, and its vswitch.
     ports: Vec<(&'s VnetSpec, &'s VswitchSpec)>,
 }
@@ -62,20 +61,22 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
-    let disks: Vec<Vec<Disk>> = spec
-        .domains
+    let claims: Vec<_> = seats
         .iter()
-        .map(|d| resolve_disks(doc, spec, d, &images))
+        .map(|seat| Claim {
+            name: &seat.name,
+            group: &seat.group.name,
+            kind: ClaimKind::Vm,
+            split: &seat.spec.split,
+            machine: &seat.spec.machine,
+        })
         .collect();
-    let group_disks: HashMap<&str, &Vec<Disk>> = spec
-        .domains
-        .iter()
-        .map(|d| d.name.value.as_str())
-        .zip(&disks)
-        .collect();
+    let (host, shares) = shares::divide(doc, &spec.host, options.host.as_ref(), &claims);
+
     let domains = seats
         .iter()
-        .map(|seat| {
+        .zip(shares)
+        .map(|(seat, (split, machine))| {
             let vnets = seat.ports.iter().zip(assigned.by_ref());
             let guest = Guest {
                 libvirt_name: names::libvirt_name(&lab, &seat.name),
@@ -85,18 +86,18 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .spec
                     .image
                     .as_ref()
-                    .unwrap_or(&seat.spec.name)
+                    .unwrap_or(&seat.group.name)
                     .value
                     .clone(),
-                machine: Machine::default(),
-                disks: group_disks[seat.spec.name.value.as_str()].clone(),
+                machine,
+                disks: resolve_disks(doc, spec, seat.spec, &images),
             };
             Domain {
                 name: seat.name.clone(),
-                group: seat.spec.name.value.clone(),
+                group: seat.group.name.value.clone(),
                 index: seat.index,
                 kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(Split::new(seat.spec.vcpus, seat.spec.memory)),
+                split: Some(split),
                 vnets: vnets
                     .map(|((_, vswitch), (mac, ip))| Vnet {
                         vswitch: vswitch.name.value.clone(),
@@ -113,10 +114,13 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
     let used: BTreeSet<&Name> = spec
         .domains
         .iter()
+        .flat_map(|group| &group.members)
         .filter_map(|d| d.image.as_ref())
         .map(|image| &image.value)
         .collect();
     Some(Topology {
+        vars: spec.vars.values.clone(),
+        secrets: spec.vars.sources.clone(),
         images: images
             .into_iter()
             .filter(|(name, _)| used.contains(name))
@@ -128,12 +132,12 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
             .filter_map(|v| resolve_vswitch(&lab, v))
             .collect(),
         domains,
-        host: LabHost::default(),
+        host,
         lab: Lab { name: lab },
     })
 }
 
-fn guest_file(spec: &super::topology_spec::FileSpec) -> GuestFile {
+fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
     GuestFile {
         template: spec.template.value.clone(),
         to: spec.to.value.clone(),
@@ -162,13 +166,11 @@ fn find_images<'s>(
     spec: &'s TopologySpec,
     options: &Options,
 ) -> BTreeMap<&'s Name, Found> {
-    let mut users: HashMap<&Name, &DomainSpec> = HashMap::new();
-    for domain in spec.domains.iter().rev() {
-        users.extend(domain.image.as_ref().map(|image| (&image.value, domain)));
-    }
     let declared: HashSet<&Name> = spec.images.iter().map(|image| &image.name.value).collect();
-    for domain in &spec.domains {
+    let mut users: HashSet<&Name> = HashSet::new();
+    for domain in spec.domains.iter().flat_map(|group| &group.members) {
         let Some(image) = &domain.image else { continue };
+        users.insert(&image.value);
         if !declared.contains(&image.value) {
             let known = spec.images.iter().map(|i| i.name.value.as_str());
             let hint = suggest::advice(&image.value, "images in this file", known);
@@ -184,7 +186,7 @@ fn find_images<'s>(
     let mut found = BTreeMap::new();
     for image in &spec.images {
         let name = &image.name.value;
-        let used = users.contains_key(name);
+        let used = users.contains(name);
         if !used {
             let spot = &image.name.spot;
             let note = Note::warning(
@@ -241,7 +243,6 @@ fn expand<'s>(
     spec: &'s TopologySpec,
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Vec<Seat<'s>> {
-    let texts = Templates::at(None);
     let mut seats = Vec::new();
     let mut taken: HashMap<Name, &Spot> = HashMap::new();
     for group in &spec.domains {
@@ -251,10 +252,15 @@ fn expand<'s>(
             break;
         }
         check_fixed(doc, group);
-        check_files(doc, group);
+        for member in &group.members {
+            check_files(doc, member);
+        }
         // One note a vnet is enough: the other domains of the group fail alike.
-        let mut failed = vec![false; group.vnets.len()];
+        let mut failed = HashSet::new();
         for index in 1..=group.count {
+            let Some(member) = group.member(index) else {
+                break;
+            };
             let Some(name) = seat_name(doc, group, index) else {
                 break;
             };
@@ -267,11 +273,11 @@ fn expand<'s>(
             }
             taken.insert(name.clone(), &group.name.spot);
             let mut ports: Vec<(&VnetSpec, &VswitchSpec)> = Vec::new();
-            for (vnet, failed) in group.vnets.iter().zip(&mut failed) {
-                if *failed {
+            for (position, vnet) in member.vnets.iter().enumerate() {
+                if failed.contains(&position) {
                     continue;
                 }
-                match bind(doc, &texts, spec, (vnet, group, index), vswitches) {
+                match bind(doc, spec, (vnet, group, index), vswitches) {
                     Some(vswitch) => {
                         if let Some((first, _)) = ports
                             .iter()
@@ -283,18 +289,21 @@ fn expand<'s>(
                             let note =
                                 note.hint("a domain has one vnet on each vswitch: remove one");
                             doc.push(note.label(Some(doc.place(&first.vswitch.spot)), "the first"));
-                            *failed = true;
+                            failed.insert(position);
                         } else {
                             ports.push((vnet, vswitch));
                         }
                     }
-                    None => *failed = true,
+                    None => {
+                        failed.insert(position);
+                    }
                 }
             }
             seats.push(Seat {
                 name,
                 index,
-                spec: group,
+                spec: member,
+                group,
                 ports,
             });
         }
@@ -302,7 +311,7 @@ fn expand<'s>(
     seats
 }
 
-fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
+fn seat_name(doc: &Doc, group: &GroupSpec, index: u32) -> Option<Name> {
     if group.count == 1 {
         return Some(group.name.value.clone());
     }
@@ -321,34 +330,12 @@ fn seat_name(doc: &Doc, group: &DomainSpec, index: u32) -> Option<Name> {
 
 fn bind<'s>(
     doc: &Doc,
-    texts: &Templates,
     spec: &TopologySpec,
-    (vnet, group, index): (&VnetSpec, &DomainSpec, u32),
+    (vnet, group, index): (&VnetSpec, &GroupSpec, u32),
     vswitches: &HashMap<&str, &'s VswitchSpec>,
 ) -> Option<&'s VswitchSpec> {
     let written = &vnet.vswitch;
-    let name = if written.value.contains('{') {
-        let mut context = Context::new();
-        context.insert("index", &index);
-        match texts.render_text("vswitch", &written.value, &context) {
-            Ok(name) => name,
-            Err(error) => {
-                let message = match &error {
-                    TemplateError::Undefined { names, .. } => {
-                        format!("undefined template variable {}", names.join(", "))
-                    }
-                    other => other.to_string(),
-                };
-                doc.push(
-                    doc.error(&written.spot, message)
-                        .hint("only {{ index }} is known here"),
-                );
-                return None;
-            }
-        }
-    } else {
-        written.value.clone()
-    };
+    let name = &written.value;
     let found = vswitches.get(name.as_str()).copied();
     if found.is_none() {
         let known = spec.vswitches.iter().map(|v| v.name.value.as_str());
@@ -356,27 +343,27 @@ fn bind<'s>(
             1 => format!("unknown vswitch {name:?}"),
             _ => format!("unknown vswitch {name:?} (for index {index})"),
         };
-        let hint = suggest::advice(&name, "vswitches in this file", known);
+        let hint = suggest::advice(name, "vswitches in this file", known);
         doc.push(doc.error(&written.spot, message).hint(hint));
     }
     found
 }
 
 /// Notes addresses that several domains of one group would share.
-fn check_fixed(doc: &Doc, group: &DomainSpec) {
-    if group.count == 1 {
-        return;
-    }
-    for vnet in &group.vnets {
+fn check_fixed(doc: &Doc, group: &GroupSpec) {
+    let mut given: HashMap<(&Spot, String), u32> = HashMap::new();
+    let each = if group.is_uniform() { group.count } else { 1 };
+    for vnet in group.members.iter().flat_map(|member| &member.vnets) {
         let ip = vnet.ip.as_ref().map(|w| (&w.spot, w.value.to_string()));
         let mac = vnet.mac.as_ref().map(|w| (&w.spot, w.value.to_string()));
-        for (spot, value) in ip.into_iter().chain(mac) {
-            let message = format!("{value} cannot be given to {} domains", group.count);
-            doc.push(
-                doc.error(spot, message)
-                    .hint("leave it out: each gets one of its own"),
-            );
+        for address in ip.into_iter().chain(mac) {
+            *given.entry(address).or_default() += each;
         }
+    }
+    for ((spot, value), domains) in given.into_iter().filter(|(_, domains)| *domains > 1) {
+        let message = format!("{value} cannot be given to {domains} domains");
+        let hint = "leave it out: each gets one of its own; or let {{ index }} tell them apart";
+        doc.push(doc.error(spot, message).hint(hint));
     }
 }
 

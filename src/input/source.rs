@@ -1,6 +1,6 @@
 //! Where things stand in a file that was read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::tree::{Kind, Node, Span};
 use crate::diag::Place;
@@ -8,18 +8,14 @@ use crate::diag::Place;
 /// Finds the place of a path in a file.
 #[derive(Debug)]
 pub struct SourceMap {
-    file: PathBuf,
+    files: Vec<PathBuf>,
     root: Node,
 }
 
 impl SourceMap {
-    pub(super) fn new(file: PathBuf, root: Node) -> Self {
-        Self { file, root }
-    }
-
-    /// The file, as the person named it.
-    pub fn file(&self) -> &Path {
-        &self.file
+    /// Of the tree that was made from `files`.
+    pub(super) fn new(files: Vec<PathBuf>, root: Node) -> Self {
+        Self { files, root }
     }
 
     /// The place of a path, as in `domains.db.vnets[0].ip`: of its value, or of its key when the
@@ -38,14 +34,14 @@ impl SourceMap {
             });
             rest = after;
         }
-        found.map(|span| place(&self.file, span))
+        found.map(|span| place(&self.files, span))
     }
 }
 
 /// Goes one step down: the node, the place of its key, and the rest of the path.
 fn step<'n, 'p>(node: &'n Node, path: &'p str) -> Option<(&'n Node, Option<Span>, &'p str)> {
     match &node.kind {
-        Kind::Scalar { .. } => None,
+        Kind::Scalar { .. } | Kind::Unknown => None,
         Kind::List(items) => {
             let (number, rest) = path.strip_prefix('[')?.split_once(']')?;
             let item = items.get(number.parse::<usize>().ok()?)?;
@@ -67,10 +63,10 @@ fn step<'n, 'p>(node: &'n Node, path: &'p str) -> Option<(&'n Node, Option<Span>
     }
 }
 
-/// A place in a file.
-pub(super) fn place(file: &Path, span: Span) -> Place {
+/// A place in one of the files.
+pub(super) fn place(files: &[PathBuf], span: Span) -> Place {
     Place {
-        file: file.to_owned(),
+        file: files[usize::from(span.file)].clone(),
         line: span.line,
         column: span.column,
         start: span.start,
@@ -86,7 +82,7 @@ mod tests {
     #[test]
     fn finds_paths_and_the_nearest_part_above() {
         let text = "domains:\n  db:\n    split: {cpus: 1}\n    vnets:\n      - {a.b: 1}\n";
-        let map = SourceMap::new("f.yaml".into(), tree::parse(text).0.unwrap());
+        let map = SourceMap::new(vec!["f.yaml".into()], tree::parse(text, 0).0.unwrap());
         let at = |path| map.place(path).map(|p| (p.line, p.column));
         assert_eq!(at("domains.db.split.cpus"), Some((3, 19)));
         assert_eq!(at("domains.db.split.memory"), Some((3, 5)));

@@ -1,6 +1,6 @@
 //! Checks that templates render, before anything is created.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use tera::Context;
@@ -8,10 +8,10 @@ use tera::Context;
 use super::read::{Doc, Spot, Written};
 use super::suggest;
 use crate::diag::{Note, Place};
-use crate::model::{Domain, Topology};
+use crate::model::{Name, Secrets, Topology};
 use crate::render::{Scope, TemplateError, TemplatePlace, Templates, context::RESERVED};
 
-use super::topology_spec::TopologySpec;
+use super::topology::{GroupSpec, TopologySpec};
 
 /// Names of template files that are offered as "did you mean".
 const LISTED: usize = 1000;
@@ -148,7 +148,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Takes advice out of Tera's message about a missing field, which ends in the fields there are.
-fn split_fields(message: &str) -> (&str, Option<String>) {
+pub(super) fn split_fields(message: &str) -> (&str, Option<String>) {
     let Some((message, fields)) = message.split_once(". Available fields: ") else {
         return (message, None);
     };
@@ -220,28 +220,36 @@ pub(super) fn check_topology(
     doc: &Doc,
     spec: &TopologySpec,
     topology: &Topology,
+    secrets: &Secrets,
     templates: &Templates,
 ) {
     let mut checker = Checker::new(doc, templates, !doc.has_errors(), Vec::new());
-    if spec.domains.iter().all(|group| group.files.is_empty()) {
+    let groups = &spec.domains;
+    if groups
+        .iter()
+        .all(|group| group.members.iter().all(|m| m.files.is_empty()))
+    {
         return;
     }
-    let scope = Scope::new(topology);
-    let mut domains: &[Domain] = &topology.domains;
-    for group in &spec.domains {
-        let is_member = |d: &&Domain| d.group == group.name.value;
-        let members = domains.iter().take_while(is_member).count();
-        let (members, rest) = domains.split_at(members);
-        domains = rest;
-        if group.files.is_empty() {
+    let scope = Scope::with_secrets(topology, secrets);
+    let groups: HashMap<&Name, &GroupSpec> = groups.iter().map(|g| (&g.name.value, g)).collect();
+    let mut failed: HashSet<&Spot> = HashSet::new();
+    for domain in &topology.domains {
+        let group = groups.get(&domain.group);
+        let Some(member) = group.and_then(|group| group.member(domain.index)) else {
+            continue;
+        };
+        if member.files.is_empty() {
             continue;
         }
-        let mut failed = vec![false; group.files.len()];
-        for domain in members {
-            let context = scope.context(Some(domain), &[]);
-            for (file, failed) in group.files.iter().zip(&mut failed) {
-                // One note a file is enough: the other domains of the group fail alike.
-                *failed = *failed || checker.file(&file.template, &file.vars, &context).is_none();
+        let context = scope.context(Some(domain), &[]);
+        for file in &member.files {
+            let spot = &file.template.spot;
+            // One note a file is enough: the other domains of the group fail alike.
+            if !failed.contains(spot)
+                && checker.file(&file.template, &file.vars, &context).is_none()
+            {
+                failed.insert(spot);
             }
         }
     }

@@ -12,8 +12,10 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as RawSp
 const DEPTH: usize = 64;
 
 /// A range of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Span {
+    /// Which file it is of, as its reader counts them.
+    pub file: u16,
     /// First byte.
     pub start: usize,
     /// First byte after it.
@@ -25,7 +27,7 @@ pub(super) struct Span {
 }
 
 /// A value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Node {
     /// Where a scalar stands, or where a list or map begins.
     pub span: Span,
@@ -34,7 +36,7 @@ pub(super) struct Node {
 }
 
 /// The kinds of values.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Kind {
     /// A text, number, truth value or nothing; `plain` when it stands without quotes.
     Scalar { text: String, plain: bool },
@@ -42,17 +44,19 @@ pub(super) enum Kind {
     List(Vec<Node>),
     /// A map.
     Map(Mapping),
+    /// What an expression would have given that is wrong, which was noted.
+    Unknown,
 }
 
 /// A map in the file's order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Mapping {
     entries: Vec<Entry>,
     index: HashMap<String, usize>,
 }
 
 /// A key with its value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry {
     /// The key.
     pub key: String,
@@ -77,9 +81,25 @@ impl Mapping {
         &self.entries
     }
 
+    /// The entries, to change their values.
+    pub fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
     /// The entry of a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.index.get(key).map(|&i| &self.entries[i])
+    }
+
+    /// Adds an entry, in the place of one with the same key.
+    pub fn set(&mut self, entry: Entry) {
+        match self.index.get(&entry.key) {
+            Some(&i) => self.entries[i] = entry,
+            None => {
+                self.index.insert(entry.key.clone(), self.entries.len());
+                self.entries.push(entry);
+            }
+        }
     }
 }
 
@@ -91,16 +111,16 @@ impl Node {
     }
 }
 
-/// Reads a text. The tree is there only when the whole text was understood; flaws may come with
-/// it all the same.
-pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Flaw>) {
+/// Reads the text of the `file`-th file. The tree is there only when the whole text was understood;
+/// flaws may come with it all the same.
+pub(super) fn parse(text: &str, file: u16) -> (Option<Node>, Vec<Flaw>) {
     let mut builder = Builder {
-        lines: Lines::new(text),
+        lines: Lines::new(text, file),
         stack: Vec::new(),
         root: None,
         flaws: Vec::new(),
     };
-    if let Some(flaw) = unprintable(text) {
+    if let Some(flaw) = unprintable(text, file) {
         return (None, vec![flaw]);
     }
     let mut parser = Parser::new_from_str(text);
@@ -135,11 +155,12 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Flaw>) {
 
 /// The first character that YAML does not allow (YAML 1.2.2, 5.1) and the parser lets through:
 /// drawn on a terminal, it could do harm.
-fn unprintable(text: &str) -> Option<Flaw> {
+fn unprintable(text: &str, file: u16) -> Option<Flaw> {
     let wrong = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     let (start, c) = text.char_indices().find(|(_, c)| wrong(*c))?;
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let span = Span {
+        file,
         start,
         end: start + c.len_utf8(),
         line: text[..start].matches('\n').count() + 1,
@@ -269,6 +290,7 @@ impl Builder<'_> {
                             let hint = "put quotes around a text that holds {{ }}";
                             (String::new(), Some(("a key must be a plain text", hint)))
                         }
+                        Kind::Unknown => (String::new(), None),
                     };
                     *key = Some((text, span));
                     if let Some((message, hint)) = wrong {
@@ -287,8 +309,7 @@ impl Builder<'_> {
                             other,
                         });
                     } else {
-                        map.index.insert(key.clone(), map.entries.len());
-                        map.entries.push(Entry {
+                        map.set(Entry {
                             key,
                             key_span,
                             value: node,
@@ -338,16 +359,17 @@ impl Builder<'_> {
 /// Turns the parser's character positions into bytes.
 struct Lines<'t> {
     text: &'t str,
+    file: u16,
     /// Byte of every character; none when all characters are one byte.
     bytes: Option<Vec<u32>>,
 }
 
 impl<'t> Lines<'t> {
-    fn new(text: &'t str) -> Self {
+    fn new(text: &'t str, file: u16) -> Self {
         // Files are at most 8 MiB, so u32 holds every position.
         let bytes =
             (!text.is_ascii()).then(|| text.char_indices().map(|(at, _)| at as u32).collect());
-        Self { text, bytes }
+        Self { text, file, bytes }
     }
 
     fn byte(&self, marker: Marker) -> usize {
@@ -363,6 +385,7 @@ impl<'t> Lines<'t> {
         let start = self.byte(raw.start);
         let end = self.byte(raw.end).max(start);
         Span {
+            file: self.file,
             start,
             end,
             line: raw.start.line(),
@@ -378,7 +401,7 @@ mod tests {
     #[test]
     fn every_node_knows_its_bytes() {
         let text = "ä: [1, \"ü\"]\nb:\n  c: d e\n";
-        let (root, flaws) = parse(text);
+        let (root, flaws) = parse(text, 0);
         assert!(flaws.is_empty());
         let Kind::Map(map) = &root.as_ref().unwrap().kind else {
             panic!()
@@ -410,7 +433,7 @@ mod tests {
             ("a:\n\tb: 1", "not valid YAML", 2),
         ];
         for (text, fragment, line) in cases {
-            let (_, flaws) = parse(text);
+            let (_, flaws) = parse(text, 0);
             let found = flaws
                 .iter()
                 .any(|f| f.message.contains(fragment) && f.span.line == line);
@@ -421,7 +444,7 @@ mod tests {
     #[test]
     fn a_deep_or_exploding_text_is_refused_quickly() {
         for text in ["[".repeat(5000), "a: ".repeat(5000), "- ".repeat(5000)] {
-            let (root, flaws) = parse(&text);
+            let (root, flaws) = parse(&text, 0);
             assert!(root.is_none() && !flaws.is_empty());
         }
     }

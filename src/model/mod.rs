@@ -41,7 +41,7 @@ pub use placement::{Misplaced, Placement};
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
-pub use secret::LabSecret;
+pub use secret::{LabSecret, Secrets};
 pub use split::{QEMU_OVERHEAD, Quota, Split};
 pub use topology::{
     Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, LabHost, Topology, Vnet,

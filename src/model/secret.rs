@@ -1,5 +1,6 @@
-//! The secret of a lab.
+//! What must not be shown: the secret of a lab, and those of its users.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Digest, Digester};
@@ -28,5 +29,27 @@ impl LabSecret {
 impl fmt::Debug for LabSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LabSecret(…)")
+    }
+}
+
+/// Values of a topology's variables that are never shown, recorded or archived, by variable.
+#[derive(Clone, Default)]
+pub struct Secrets(BTreeMap<String, String>);
+
+impl Secrets {
+    /// Takes a secret up.
+    pub fn insert(&mut self, variable: &str, secret: String) {
+        self.0.insert(variable.to_owned(), secret);
+    }
+
+    /// Variables and secrets, to be written where they are meant to be.
+    pub fn reveal(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }

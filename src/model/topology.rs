@@ -18,6 +18,10 @@ pub struct Topology {
     /// The host it is planned for.
     #[serde(default, skip_serializing_if = "LabHost::is_default")]
     pub host: LabHost,
+    /// Variables that templates see; secrets are not among them.
+    pub vars: serde_json::Map<String, serde_json::Value>,
+    /// Environment variables that secret variables come from, by the variable's name.
+    pub secrets: BTreeMap<String, String>,
     /// Images by name; only those that a domain uses.
     pub images: BTreeMap<Name, Image>,
     /// Virtual switches by name.

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use serde::Serialize;
 use tera::Context;
 
-use crate::model::{Domain, Level, Name, Topology};
+use crate::model::{Domain, Level, Name, Secrets, Topology};
 
 /// Names at the top of every context; a factor cannot take one of them.
 pub const RESERVED: [&str; 4] = ["lab", "domains", "domain", "vars"];
@@ -30,11 +30,17 @@ struct DomainView<'a> {
 pub struct Scope {
     lab: tera::Value,
     domains: tera::Value,
+    vars: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Scope {
-    /// The scope of a lab.
+    /// The scope of a lab, without secrets: what is made of it may be shown and archived.
     pub fn new(topology: &Topology) -> Self {
+        Self::with_secrets(topology, &Secrets::default())
+    }
+
+    /// The scope of a lab's own files, which go into its guests and nowhere else.
+    pub fn with_secrets(topology: &Topology, secrets: &Secrets) -> Self {
         let domains: BTreeMap<&str, DomainView<'_>> = topology
             .domains
             .iter()
@@ -43,6 +49,17 @@ impl Scope {
         Self {
             lab: tera::Value::from_serializable(&topology.lab),
             domains: tera::Value::from_serializable(&domains),
+            vars: topology
+                .vars
+                .clone()
+                .into_iter()
+                .chain(
+                    secrets
+                        .reveal()
+                        .iter()
+                        .map(|(k, v)| (k.clone(), v.as_str().into())),
+                )
+                .collect(),
         }
     }
 
@@ -51,6 +68,7 @@ impl Scope {
         let mut context = Context::new();
         context.insert_value("lab", self.lab.clone());
         context.insert_value("domains", self.domains.clone());
+        context.insert("vars", &self.vars);
         if let Some(domain) = domain {
             context.insert("domain", &DomainView::of(domain));
         }

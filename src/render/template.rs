@@ -96,7 +96,8 @@ impl Templates {
             .map_err(|e| TemplateError::of(&e, name))
     }
 
-    /// Renders a template file with `vars`, whose texts are rendered first.
+    /// Renders a template file with `vars`, whose texts are rendered first, laid over those of
+    /// `context`.
     ///
     /// # Errors
     /// As [`Templates::render`].
@@ -106,8 +107,17 @@ impl Templates {
         vars: &Map<String, Value>,
         context: &Context,
     ) -> Result<String, TemplateError> {
+        if vars.is_empty() {
+            return self.render(name, context);
+        }
+        let inherited = context.get("vars").map(serde_json::to_value);
+        let mut all = match inherited {
+            Some(Ok(Value::Object(all))) => all,
+            _ => Map::new(),
+        };
+        all.extend(self.render_vars(vars, context)?);
         let mut context = context.clone();
-        context.insert("vars", &self.render_vars(vars, &context)?);
+        context.insert("vars", &all);
         self.render(name, &context)
     }
 

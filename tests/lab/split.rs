@@ -137,8 +137,14 @@ fn a_machine_with_uefi_and_a_tpm() {
     );
     let lab = Lab::new("solo", &text.replace("cpus: 1", "cpus: 2"));
     lab.up().exits(0);
-    assert_eq!(lab.exec("a", "ls -d /sys/firmware/efi"), "/sys/firmware/efi");
-    let cores = lab.exec("a", "cat /sys/devices/system/cpu/cpu0/topology/core_cpus_list");
+    assert_eq!(
+        lab.exec("a", "ls -d /sys/firmware/efi"),
+        "/sys/firmware/efi"
+    );
+    let cores = lab.exec(
+        "a",
+        "cat /sys/devices/system/cpu/cpu0/topology/core_cpus_list",
+    );
     assert_eq!(cores, "0", "no siblings");
     assert_eq!(lab.exec("a", "cat /sys/devices/system/cpu/online"), "0-1");
     let variables = lab.state().join("labs/solo/nvram/a.fd");
@@ -153,7 +159,10 @@ fn a_machine_with_uefi_and_a_tpm() {
     // Its variables and its TPM go with it, and only with it.
     let tpm = lab.state().join("labs/solo/host/lib/swtpm");
     assert_eq!(fs::read_dir(&tpm).unwrap().count(), 1);
-    lab.write("topology.yaml", text.replace("  a:", "  c:").replace(MACHINE, ""));
+    lab.write(
+        "topology.yaml",
+        text.replace("  a:", "  c:").replace(MACHINE, ""),
+    );
     lab.up().exits(0);
     assert!(!variables.exists());
     assert_eq!(fs::read_dir(&tpm).unwrap().count(), 0);
@@ -163,15 +172,28 @@ fn a_machine_with_uefi_and_a_tpm() {
 #[test]
 fn what_this_host_cannot_do_is_refused_before_anything_is_made() {
     let machine = |lines: &str| {
-        super::SOLO.replace("    image: micro\n", &format!("    image: micro\n    {lines}\n"))
+        super::SOLO.replace(
+            "    image: micro\n",
+            &format!("    image: micro\n    {lines}\n"),
+        )
     };
-    let split = |keys: &str| super::SOLO.replace("memory: 160MiB", &format!("memory: 160MiB, {keys}"));
+    let split =
+        |keys: &str| super::SOLO.replace("memory: 160MiB", &format!("memory: 160MiB, {keys}"));
     for (text, said) in [
         (split("quota: 50%"), "quota needs control groups"),
         (split("shares: 512"), "shares needs control groups"),
-        (split("memory_limit: 400MiB"), "memory_limit needs control groups"),
-        (machine("machine: {type: pc-q35-99.0}"), "no machine type \"pc-q35-99.0\""),
-        (machine("machine: {cpu: {model: Z80}}"), "no processor \"Z80\""),
+        (
+            split("memory_limit: 400MiB"),
+            "memory_limit needs control groups",
+        ),
+        (
+            machine("machine: {type: pc-q35-99.0}"),
+            "no machine type \"pc-q35-99.0\"",
+        ),
+        (
+            machine("machine: {cpu: {model: Z80}}"),
+            "no processor \"Z80\"",
+        ),
     ] {
         let lab = Lab::new("solo", &text);
         for verb in ["plan", "up"] {
@@ -184,8 +206,10 @@ fn what_this_host_cannot_do_is_refused_before_anything_is_made() {
 
 #[test]
 fn a_lab_for_a_larger_host_is_planned_but_not_brought_up() {
-    let host = "host: {sockets: 4, cores: 64, threads_per_core: 8, memory: 4TiB, numa: 4, reserve: 2}\n";
-    let split = "split: {cores: 4, threads_per_core: 8, memory: 1/8, pin: auto, numa: local, quota: 800%}";
+    let host =
+        "host: {sockets: 4, cores: 64, threads_per_core: 8, memory: 4TiB, numa: 4, reserve: 2}\n";
+    let split =
+        "split: {cores: 4, threads_per_core: 8, memory: 1/8, pin: auto, numa: local, quota: 800%}";
     let text = super::SOLO
         .replace("images:", &format!("{host}images:"))
         .replace("split: {cpus: 1, memory: 160MiB}", split);
