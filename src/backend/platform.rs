@@ -14,6 +14,12 @@ use crate::model::{Acceleration, Bytes, Platform, UefiImage};
 /// directory hides one of the same name.
 const FIRMWARE: [&str; 2] = ["/etc/qemu/firmware", "/usr/share/qemu/firmware"];
 
+/// What emulates TPMs, and what makes their first state.
+const SWTPM_PROGRAMS: [&str; 2] = ["swtpm", "swtpm_setup"];
+
+/// Where those keep logs and keys; a lab's own directories are mounted over them.
+const SWTPM_DIRECTORIES: [&str; 2] = ["/var/log/swtpm", "/var/lib/swtpm-localca"];
+
 /// libvirt's processor models, one file each.
 const CPU_MAP: &str = "/usr/share/libvirt/cpu_map";
 
@@ -26,9 +32,12 @@ pub fn platform(acceleration: Acceleration, cgroups: bool) -> Platform {
         machines: machine_types(),
         cpu_models: cpu_models(Path::new(CPU_MAP)),
         uefi: uefi_images(&FIRMWARE.map(Path::new)),
-        tpm: ["swtpm", "swtpm_setup"]
+        tpm: SWTPM_PROGRAMS
             .iter()
-            .all(|program| tool::find(program).is_some()),
+            .all(|program| tool::find(program).is_some())
+            && SWTPM_DIRECTORIES
+                .iter()
+                .all(|place| Path::new(place).exists()),
         cgroups,
         hugepages: hugetlbfs(&mounts, &meminfo)
             .into_iter()

@@ -517,11 +517,9 @@ impl Divider<'_> {
                 memory >> 20,
                 shape.memory().0 >> 20
             );
-            let note = match described {
-                Some(_) => self.doc.error(spot, message),
-                None => Note::warning(&spot.path, message).at(self.doc.place(spot)),
-            };
-            let note = note.hint("give them less memory; `labrig plan --split` shows who has what");
+            let note = self.doc.error(spot, message).hint(
+                "give them less memory; `labrig plan --split` shows who has what, host: describes another host",
+            );
             self.doc.push(note.label(place.clone(), "the host"));
         }
         let vcpus: u64 = splits.iter().map(|split| u64::from(split.vcpus)).sum();

@@ -46,7 +46,7 @@ fn check_machine(domain: &Domain, guest: &Guest, platform: &Platform, notes: &mu
         note(
             "tpm",
             "this host has no swtpm, which a TPM needs".to_owned(),
-            "install it (Debian: swtpm and swtpm-tools), or leave the TPM out".to_owned(),
+            "scripts/install-packages installs it (Debian: swtpm, swtpm-tools; and make /var/log/swtpm), or leave the TPM out".to_owned(),
         );
     }
     match machine.cpu.model.as_deref() {

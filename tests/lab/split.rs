@@ -150,8 +150,11 @@ fn a_machine_with_uefi_and_a_tpm() {
     let variables = lab.state().join("labs/solo/nvram/a.fd");
     assert!(fs::metadata(&variables).unwrap().len() > 0);
     let swtpm = |lab: &Lab| {
-        let processes = lab.processes().into_iter();
-        processes.filter(|p| p.command.contains("swtpm")).count()
+        let is_it = |process: &Process| process.command.starts_with("/usr/bin/swtpm");
+        lab.processes()
+            .iter()
+            .filter(|process| is_it(process))
+            .count()
     };
     assert_eq!(swtpm(&lab), 1);
     lab.up().exits(0).says("nothing to do");
