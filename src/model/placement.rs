@@ -17,6 +17,8 @@ pub struct Placement {
     pub io_threads: Vec<CpuSet>,
     /// Its memory.
     pub memory: Bytes,
+    /// Its weight for CPU time; none where the host has no control groups for it.
+    pub shares: Option<u64>,
 }
 
 /// A way in which a running domain is not what it was asked to be.
@@ -54,6 +56,13 @@ pub enum Misplaced {
         /// As found.
         found: CpuSet,
     },
+    /// Another weight for CPU time, or none at all.
+    Shares {
+        /// As asked.
+        wanted: u64,
+        /// As found.
+        found: Option<u64>,
+    },
     /// Another amount of memory.
     Memory {
         /// As asked.
@@ -68,7 +77,7 @@ impl Misplaced {
     pub const fn can_be_moved(&self) -> bool {
         match self {
             Self::Vcpu { .. } | Self::Emulator { .. } | Self::IoThread { .. } => true,
-            Self::Vcpus { .. } | Self::Memory { .. } => false,
+            Self::Vcpus { .. } | Self::Shares { .. } | Self::Memory { .. } => false,
         }
     }
 }
@@ -98,6 +107,13 @@ impl fmt::Display for Misplaced {
                 "I/O thread {thread} on {} instead of {wanted}",
                 cpus(found)
             ),
+            Self::Shares { wanted, found } => match found {
+                Some(found) => write!(f, "{found} CPU shares instead of {wanted}"),
+                None => write!(
+                    f,
+                    "no CPU shares, which need control groups, instead of {wanted}"
+                ),
+            },
             Self::Memory { wanted, found } => write!(
                 f,
                 "{} KiB of memory instead of {} KiB",
@@ -143,6 +159,12 @@ impl Placement {
                 }
             }
         }
+        if let Some(wanted) = split.shares
+            && self.shares != Some(wanted)
+        {
+            let found = self.shares;
+            wrong.push(Misplaced::Shares { wanted, found });
+        }
         // libvirt counts in KiB.
         if split.memory.kib_rounded_up() != self.memory.kib_rounded_up() {
             wrong.push(Misplaced::Memory {
@@ -170,14 +192,21 @@ mod tests {
             emulator: set("2-3"),
             io_threads: vec![set("2-3")],
             memory: Bytes::mib(64),
+            shares: Some(512),
         };
         assert_eq!(right.misplaced(&split), [], "nothing was asked for");
         split.pins = right.vcpus.clone();
         split.emulator = Some(right.emulator.clone());
         split.io_threads = 1;
+        split.shares = right.shares;
         assert_eq!(right.misplaced(&split), []);
 
-        let cases: [(fn(&mut Placement), &str); 6] = [
+        let cases: [(fn(&mut Placement), &str); 8] = [
+            (|p| p.shares = Some(1024), "1024 CPU shares instead of 512"),
+            (
+                |p| p.shares = None,
+                "no CPU shares, which need control groups, instead of 512",
+            ),
             (
                 |p| p.vcpus[1] = set("0-3"),
                 "vcpu 1 on CPU 0-3 instead of 1",

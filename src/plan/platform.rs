@@ -1,17 +1,22 @@
 //! Whether a host's QEMU and libvirt can make the machines of a topology.
 
+use std::collections::HashSet;
+
 use crate::diag::Note;
 use crate::model::{Acceleration, Bytes, Domain, DomainKind, Firmware, Guest, Platform, Topology};
 
-/// Notes about what `platform` lacks for the domains of `topology`; one a group.
+/// Notes about what `platform` lacks for the domains of `topology`; what several of a group lack is
+/// noted once.
 pub fn check_platform(topology: &Topology, platform: &Platform) -> Vec<Note> {
     let mut notes = Vec::new();
-    for domain in topology.domains.iter().filter(|domain| domain.index == 1) {
+    for domain in &topology.domains {
         if let DomainKind::Vm(guest) = &domain.kind {
             check_machine(domain, guest, platform, &mut notes);
             check_split(domain, platform, &mut notes);
         }
     }
+    let mut told = HashSet::new();
+    notes.retain(|note: &Note| told.insert((note.path.clone(), note.message.clone())));
     notes
 }
 

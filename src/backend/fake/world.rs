@@ -230,6 +230,7 @@ fn placement_of(xml: &str, misplaced: bool) -> Placement {
         io_threads: io_threads
             .map(|n| pin("iothreadpin", "iothread", n))
             .collect(),
+        shares: text("shares").filter(|_| !misplaced),
         memory: Bytes(text("memory").unwrap_or_default() << 10),
     }
 }

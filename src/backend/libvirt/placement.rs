@@ -40,6 +40,11 @@ pub(super) fn read(
         emulator,
         io_threads,
         memory: Bytes(info.memory << 10),
+        // Without control groups libvirt takes shares and says nothing; only this fails.
+        shares: domain
+            .scheduler_parameters()
+            .ok()
+            .and_then(|parameters| parameters.cpu_shares),
     })
 }
 

@@ -95,7 +95,7 @@ pub(super) const SPLIT: Shape = Shape::merged(
             "shares",
             Form::Whole {
                 least: 2,
-                most: 262_144,
+                most: 10_000,
             },
             "2048",
             "Weight against other domains when CPUs are short; 1024 is the kernel's own.",
