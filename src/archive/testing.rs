@@ -132,6 +132,8 @@ pub(crate) fn topology() -> Topology {
             split: Some(Split::new(2, "512MiB".parse().unwrap())),
             vnets: Vec::new(),
             files: Vec::new(),
+            instances: Vec::new(),
+            settings: crate::model::GuestSettings::default(),
             boot_timeout: Seconds(Duration::from_secs(120)),
         }],
     }

@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::plan::{self, Desired, GuestFiles, Plan};
 use crate::ports::{Hypervisor, ImageStore};
-use crate::render::Scope;
+use crate::render::{self, Scope};
 
 /// A topology on its way to its host.
 pub(super) struct BringUp<'a> {
@@ -194,22 +194,10 @@ impl BringUp<'_> {
     }
 
     fn guest_files(&self, scope: &Scope, domain: &Domain) -> Result<GuestFiles> {
-        let context = scope.context(Some(domain), &[]);
-        let render = |file: &crate::model::GuestFile| {
-            let text = self
-                .loaded
-                .templates
-                .render_with(&file.template, &file.vars, &context)
-                .map_err(|e| {
-                    Failure::new(
-                        Kind::Input,
-                        anyhow::Error::new(e)
-                            .context(format!("render {} for {}", file.to, domain.name)),
-                    )
-                })?;
-            Ok((file.to.clone(), file.mode, text.into_bytes()))
-        };
-        domain.files.iter().map(render).collect()
+        render::guest_files(&self.loaded.templates, scope, domain).map_err(|error| {
+            let what = format!("render the files of {}", domain.name);
+            Failure::new(Kind::Input, anyhow::Error::new(error).context(what))
+        })
     }
 
     /// Images come first: whether KVM works is found out by booting one's kernel.

@@ -14,13 +14,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often libvirt is asked whether the domain still runs.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
-/// Exits with 0 when the guest has taken its seed and its boot is done. Looks for a while in the
+/// Exits with 0 when the guest has taken its seed, its boot is done and its settings hold. Looks for a while in the
 /// guest, so that a slow one is not burdened with commands; not for ever, so that nothing is left
 /// running there when labrig stops to wait.
 const READY: &str = "n=20; until test -e /run/labrig/ready; do \
-    n=$((n-1)); test $n -gt 0 || exit 75; sleep 0.1; done";
+    n=$((n-1)); test $n -gt 0 || exit 75; sleep 0.1; done; \
+    test ! -e /etc/labrig/check || sh /etc/labrig/check || exit 78";
 /// What it exits with when the boot is not done yet: `EX_TEMPFAIL` of sysexits.h.
 const NOT_YET: Exit = Exit(75);
+/// What it exits with when the guest did not take a setting; the output says which. `EX_CONFIG`.
+const UNSET: Exit = Exit(78);
 /// Longest time one command of a wait may take; a command that is given up costs its session.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -79,6 +82,13 @@ impl Wait<'_> {
         let output = self.remote.exec(target, command, &[], timeout)?;
         if output.exit.is_success() {
             return Ok(());
+        }
+        if output.exit == UNSET {
+            let problems = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            let message = format!("give {} its settings", target.domain);
+            return Err(PortError::new(ErrorKind::Fatal, message)
+                .because(problems.replace('\n', "; "))
+                .hint("correct them in the topology: the next `up` starts the domain with them"));
         }
         let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         let message = format!(

@@ -204,6 +204,13 @@ impl<'a> At<'a> {
             .push(self.doc.error(&self.spot(), message).hint(hint));
     }
 
+    /// Notes an error here that has another side.
+    pub fn conflict(&self, message: impl Into<String>, hint: impl Into<String>, other: &Spot) {
+        let note = self.doc.error(&self.spot(), message).hint(hint);
+        let other = self.doc.place(other);
+        self.doc.push(note.label(Some(other), "the other one"));
+    }
+
     /// Whether nothing is written here.
     pub fn is_null(&self) -> bool {
         self.node.is_null()
@@ -452,13 +459,18 @@ impl<'a> At<'a> {
         self.choice(T::WORDS)
     }
 
+    /// Whether this very text stands here.
+    pub fn is_text(&self, wanted: &str) -> bool {
+        matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
+    }
+
     /// Whether a map stands here.
     pub fn is_map(&self) -> bool {
         matches!(self.node.kind, Kind::Map(_))
     }
 
     /// Whether a text stands here, rather than a number or a truth value.
-    pub fn is_text(&self) -> bool {
+    pub fn is_textual(&self) -> bool {
         match &self.node.kind {
             Kind::Scalar { text, plain } => !*plain || meaning(text).is_string(),
             _ => false,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Options;
 use super::addresses::{self, Port};
+use super::guest_settings;
 use super::images::{self, Found};
 use super::names;
 use super::read::{Doc, Spot, Written};
@@ -106,6 +107,13 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
+                instances: seat
+                    .spec
+                    .instances
+                    .iter()
+                    .map(|spec| spec.instance.clone())
+                    .collect(),
+                settings: seat.spec.settings.settings.clone(),
                 boot_timeout: seat.spec.boot_timeout,
             }
         })
@@ -118,7 +126,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .filter_map(|d| d.image.as_ref())
         .map(|image| &image.value)
         .collect();
-    Some(Topology {
+    let mut topology = Topology {
         vars: spec.vars.values.clone(),
         secrets: spec.vars.sources.clone(),
         images: images
@@ -134,7 +142,15 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         domains,
         host,
         lab: Lab { name: lab },
-    })
+    };
+    let groups = spec.domains.iter();
+    let groups: HashMap<&Name, &GroupSpec> =
+        groups.map(|group| (&group.name.value, group)).collect();
+    guest_settings::settle(doc, &mut topology, |domain| {
+        let member = groups.get(&domain.group)?.member(domain.index)?;
+        Some(&member.settings)
+    });
+    Some(topology)
 }
 
 fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {

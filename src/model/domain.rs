@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Disk, GuestFile, Machine, Name, Seconds, Split, Vnet};
+use super::{Disk, GuestFile, GuestSettings, Instance, Machine, Name, Seconds, Split, Vnet};
 
 /// A machine of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,10 @@ pub struct Domain {
     pub split: Option<Split>,
     /// Ports, in order.
     pub vnets: Vec<Vnet>,
+    /// Database servers on it, in the file's order.
+    pub instances: Vec<Instance>,
+    /// Settings of its operating system.
+    pub settings: GuestSettings,
     /// Files rendered for it.
     pub files: Vec<GuestFile>,
     /// Longest time for each step on the way from started to ready.

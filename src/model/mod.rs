@@ -9,6 +9,7 @@ mod domain;
 mod event;
 mod host;
 mod host_shape;
+mod instance;
 mod lab_paths;
 mod mac;
 mod machine;
@@ -18,6 +19,7 @@ mod observed;
 mod placement;
 mod playbook;
 mod secret;
+mod settings;
 mod split;
 mod topology;
 mod trial;
@@ -29,6 +31,7 @@ pub use domain::{Domain, DomainKind, Endpoint, Guest};
 pub use event::{Event, Level as EventLevel, Phase};
 pub use host::{Acceleration, HostFacts};
 pub use host_shape::{HostCore, HostNode, HostShape, HostThread, HugePages, RegularHost};
+pub use instance::{DatabaseEngine, Instance};
 pub use lab_paths::LabPaths;
 pub use mac::{MacAddr, ParseMacError};
 pub use machine::{CpuTopology, Firmware, GuestCpu, Machine, Platform, UefiImage};
@@ -42,6 +45,7 @@ pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
 };
 pub use secret::{LabSecret, Secrets};
+pub use settings::{GuestSettings, Limit, LimitRange, ServiceState, User};
 pub use split::{QEMU_OVERHEAD, Quota, Split};
 pub use topology::{
     Disk, GuestFile, Image, ImageParts, ImageRecipe, ImageSource, Lab, LabHost, Topology, Vnet,

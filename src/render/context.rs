@@ -6,10 +6,11 @@ use std::net::Ipv4Addr;
 use serde::Serialize;
 use tera::Context;
 
+use super::instance::InstanceView;
 use crate::model::{Domain, Level, Name, Secrets, Topology};
 
 /// Names at the top of every context; a factor cannot take one of them.
-pub const RESERVED: [&str; 4] = ["lab", "domains", "domain", "vars"];
+pub const RESERVED: [&str; 5] = ["lab", "domains", "domain", "instance", "vars"];
 
 /// What a template sees of a domain.
 #[derive(Serialize)]
@@ -24,6 +25,8 @@ struct DomainView<'a> {
     /// None for an external machine.
     vcpus: Option<u32>,
     memory_mib: Option<u64>,
+    /// Database servers by name.
+    instances: BTreeMap<&'a str, InstanceView<'a>>,
 }
 
 /// What all templates of a lab see. Made once: contexts made from it share its values.
@@ -92,6 +95,11 @@ impl<'a> DomainView<'a> {
             ips,
             vcpus: domain.split.as_ref().map(|split| split.vcpus),
             memory_mib: domain.split.as_ref().map(|split| split.memory.0 >> 20),
+            instances: domain
+                .instances
+                .iter()
+                .map(|instance| (instance.name.as_str(), InstanceView::of(instance)))
+                .collect(),
         }
     }
 }

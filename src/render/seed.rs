@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use tar::{Builder, Header};
 
 use super::Identity;
+use super::settings::{self, System};
 use crate::model::{Digest, Digester, Domain, LabSecret, Topology, VswitchMode};
 
 /// Seed disks are padded to this many bytes: virtio-blk counts in sectors, tar in records.
@@ -18,11 +19,29 @@ pub struct Seed {
     digest: Digest,
 }
 
+/// A file of a seed.
 #[derive(Debug, Clone)]
-struct Entry {
+pub(super) struct Entry {
     path: String,
     mode: u32,
     content: Vec<u8>,
+}
+
+impl Entry {
+    pub(super) fn new(path: &str, mode: u32, content: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode,
+            content: content.into_bytes(),
+        }
+    }
+
+    /// Path, permission bits, content.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (&str, u32, &str) {
+        let content = std::str::from_utf8(&self.content).unwrap_or_default();
+        (&self.path, self.mode, content)
+    }
 }
 
 /// Makes the seed of a domain. `client` may log in: [`Identity::client`], the same for all domains
@@ -38,13 +57,7 @@ pub fn seed(
 ) -> Seed {
     let host = Identity::host(secret, &domain.name);
     let mut entries = Vec::new();
-    let mut add = |path: &str, mode, content: String| {
-        entries.push(Entry {
-            path: path.to_owned(),
-            mode,
-            content: content.into_bytes(),
-        });
-    };
+    let mut add = |path: &str, mode, content: String| entries.push(Entry::new(path, mode, content));
     add("/etc/hostname", 0o644, format!("{}\n", domain.name));
     add(
         "/etc/hosts",
@@ -61,11 +74,12 @@ pub fn seed(
         0o644,
         host.public_openssh() + "\n",
     );
-    add(
-        "/root/.ssh/authorized_keys",
-        0o600,
-        client.public_openssh() + "\n",
-    );
+    let mut keys = client.public_openssh() + "\n";
+    for key in &domain.settings.ssh_keys {
+        keys.push_str(key);
+        keys.push('\n');
+    }
+    add("/root/.ssh/authorized_keys", 0o600, keys);
     add("/etc/labrig/vnets", 0o644, vnets(topology, domain));
     for (i, unit) in networkd_units(topology, domain).into_iter().enumerate() {
         add(
@@ -74,11 +88,23 @@ pub fn seed(
             unit,
         );
     }
+    let identity = entries.len();
+    let image = domain
+        .guest()
+        .and_then(|guest| topology.images.get(&guest.image));
+    let system = image.map_or(System::Systemd, |image| System::of(&image.source));
+    entries.extend(settings::entries(system, &domain.settings));
     entries.extend(files.into_iter().map(|(path, mode, content)| Entry {
         path,
         mode,
         content,
     }));
+    // Files that a later seed may not have. Every seed has those of the identity.
+    let passing: String = entries[identity..]
+        .iter()
+        .map(|entry| format!("{}\n", entry.path.trim_start_matches('/')))
+        .collect();
+    entries.push(Entry::new("/etc/labrig/files", 0o644, passing));
     let digest = entries
         .iter()
         .fold(Digester::default(), |digester, e| {

@@ -8,6 +8,7 @@ mod common;
 mod bad_days;
 mod hosts;
 mod life;
+mod settings;
 mod split;
 mod wrong_input;
 

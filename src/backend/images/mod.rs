@@ -2,6 +2,8 @@
 //! known by the digest of their content.
 
 mod apt;
+#[cfg(test)]
+mod boot_tests;
 mod builder;
 mod cpio;
 mod debian;

@@ -10,7 +10,10 @@ use super::super::suggest;
 use super::super::tree::{Kind, Mapping, Node};
 use super::disks::{DISK, DiskSpec, disk};
 use super::guest::{FILE, FileSpec, file};
+use super::images::package;
+use super::instances::{INSTANCE, InstanceSpec, instances};
 use super::machine::{MACHINE, MachineSpec, machine};
+use super::settings::{self, SettingsSpec};
 use super::split::{SPLIT, SplitSpec, split};
 use super::vnets::{VNET, VnetSpec, vnet};
 use super::{items, time_span};
@@ -76,6 +79,18 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "Files rendered into it.",
         ),
         Key::new(
+            "databases",
+            Form::Named(&Form::Map(&INSTANCE)),
+            "{main: {engine: mariadb}}",
+            "Database servers on it, by name.",
+        ),
+        settings::SYSCTL,
+        settings::LIMITS,
+        settings::PACKAGES,
+        settings::SERVICES,
+        settings::USERS,
+        settings::SSH_KEYS,
+        Key::new(
             "boot_timeout",
             TIME,
             "3m",
@@ -100,6 +115,8 @@ pub(in super::super) struct DomainSpec {
     pub disks: Vec<DiskSpec>,
     pub vnets: Vec<VnetSpec>,
     pub files: Vec<FileSpec>,
+    pub instances: Vec<InstanceSpec>,
+    pub settings: SettingsSpec,
     pub boot_timeout: Seconds,
 }
 
@@ -260,6 +277,8 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
             .iter()
             .filter_map(file)
             .collect(),
+        instances: instances(&fields),
+        settings: settings::settings(&fields, package),
         boot_timeout: fields
             .get("boot_timeout")
             .and_then(|at| time_span(&at, "3m"))

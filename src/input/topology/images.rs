@@ -218,7 +218,7 @@ fn suite(at: &At<'_>) -> Option<String> {
 }
 
 /// A Debian package name (Debian Policy 5.6.7), perhaps with `=VERSION` or `/RELEASE`.
-fn package(at: &At<'_>) -> Option<String> {
+pub(super) fn package(at: &At<'_>) -> Option<String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "+-.=/:~".contains(c);
     word(at, "mariadb-server", allowed)
 }

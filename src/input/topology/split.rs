@@ -242,7 +242,7 @@ fn written<T>(at: &At<'_>, value: Option<T>) -> Option<Written<T>> {
 }
 
 fn cpus(at: &At<'_>) -> Option<Written<Amount<u32>>> {
-    let amount = match at.is_text() {
+    let amount = match at.is_textual() {
         true => Amount::Part(at.parse::<Part>("1/4")?.value),
         false => Amount::Absolute(at.whole()? as u32),
     };
@@ -250,7 +250,7 @@ fn cpus(at: &At<'_>) -> Option<Written<Amount<u32>>> {
 }
 
 fn memory(at: &At<'_>) -> Option<Written<Amount<Bytes>>> {
-    let is_part = at.is_text() && at.text("512MiB")?.value.contains(['/', '%']);
+    let is_part = at.is_textual() && at.text("512MiB")?.value.contains(['/', '%']);
     let amount = match is_part {
         true => Amount::Part(at.parse::<Part>("1/4")?.value),
         false => Amount::Absolute(size(at, MEMORY_LEAST, "512MiB")?.value),
@@ -259,7 +259,7 @@ fn memory(at: &At<'_>) -> Option<Written<Amount<Bytes>>> {
 }
 
 fn pin(at: &At<'_>) -> Option<Written<PinSpec>> {
-    let pin = match at.is_text() && at.text("auto")?.value == "auto" {
+    let pin = match at.is_text("auto") {
         true => PinSpec::Auto,
         false => PinSpec::List(at.parse("0-3,8, or auto")?.value),
     };
@@ -267,7 +267,7 @@ fn pin(at: &At<'_>) -> Option<Written<PinSpec>> {
 }
 
 fn numa(at: &At<'_>) -> Option<Written<Numa>> {
-    let numa = match at.is_text() {
+    let numa = match at.is_textual() {
         true => at.choice(&[("local", Numa::Local)])?,
         false => Numa::Node(at.whole()? as u32),
     };

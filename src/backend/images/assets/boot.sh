@@ -36,6 +36,7 @@ plant_seed() {
             tar -x -O -f "$seed" "$name" 2>/dev/null | cmp -s - "$planted" && return
         done
     fi
+    [ "$1" = / ] || put_back "$1"
     if tar -x -C "$1/" -f "$seed"; then
         mkdir -p "${planted%/*}"
         cp "${1%/}/etc/labrig/seed-id" "$planted"
@@ -43,3 +44,27 @@ plant_seed() {
         say "the seed disk $seed cannot be unpacked"
     fi
 }
+
+# Keeps what the seed is about to lay over in $1, and puts back what an earlier seed laid over and
+# this one does not: afterwards the disk is as if only this seed had ever been there. The list of
+# such files is etc/labrig/files, a path on each line.
+put_back() {
+    old=$1/etc/labrig/files
+    originals=$1/var/lib/labrig/originals
+    new=$originals/files
+    mkdir -p "$originals"
+    tar -x -O -f "$seed" etc/labrig/files >$new 2>/dev/null
+    while read -r path; do
+        [ -e "$old" ] && grep -qxF "$path" "$old" && continue
+        is_there "$1/$path" && ! is_there "$originals/$path" || continue
+        mkdir -p "$originals/${path%/*}"
+        cp -a "$1/$path" "$originals/$path.part" && mv "$originals/$path.part" "$originals/$path"
+    done <$new
+    [ -e "$old" ] && while read -r path; do
+        grep -qxF "$path" $new && continue
+        rm -f "$1/$path"
+        is_there "$originals/$path" && mv "$originals/$path" "$1/$path"
+    done <"$old"
+}
+
+is_there() { [ -e "$1" ] || [ -L "$1" ]; }
