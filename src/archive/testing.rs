@@ -118,6 +118,7 @@ pub(crate) fn topology() -> Topology {
                 cloud_init: false,
             },
         )]),
+        host: crate::model::LabHost::default(),
         vswitches: BTreeMap::new(),
         domains: vec![Domain {
             name: name("db"),
@@ -127,12 +128,10 @@ pub(crate) fn topology() -> Topology {
                 libvirt_name: "quickstart-db".to_owned(),
                 uuid: uuid::Uuid::nil(),
                 image: name("micro"),
+                machine: crate::model::Machine::default(),
                 disks: Vec::new(),
             })),
-            split: Some(Split {
-                vcpus: 2,
-                memory: "512MiB".parse().unwrap(),
-            }),
+            split: Some(Split::new(2, "512MiB".parse().unwrap())),
             vnets: Vec::new(),
             files: Vec::new(),
             instances: Vec::new(),

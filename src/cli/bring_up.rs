@@ -9,8 +9,8 @@ use super::output;
 use super::state::State;
 use crate::backend::images::{self, Store};
 use crate::backend::traffic::Place;
-use crate::backend::{LabJournal, disks, host, network_facts, probe, ram};
-use crate::diag::Notes;
+use crate::backend::{LabJournal, disks, host, host_shape, network_facts, platform, probe, ram};
+use crate::diag::{Note, Notes};
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
 use crate::model::{
@@ -26,6 +26,8 @@ pub(super) struct BringUp<'a> {
     pub loaded: &'a Loaded<Topology>,
     /// Host that was asked for; none: where the lab is, else an embedded one.
     pub host: Option<HostKind>,
+    /// Whether it is only planned: then a topology that describes its host needs no such host.
+    pub is_dry: bool,
 }
 
 /// What a plan was made of, and the plan.
@@ -47,6 +49,9 @@ impl BringUp<'_> {
     /// # Errors
     /// Notes about what the host lacks.
     pub(super) fn plan(&self) -> Result<Planned> {
+        if !self.is_dry {
+            self.check_described_host()?;
+        }
         let paths = self.state.lab(&self.topology().lab.name);
         let mut record = self.record()?;
         if record.host == HostKind::Embedded {
@@ -66,6 +71,25 @@ impl BringUp<'_> {
             plan,
             warnings,
         })
+    }
+
+    /// Sees that this host is at least what the topology says of its host.
+    fn check_described_host(&self) -> Result<()> {
+        let topology = self.topology();
+        let Some(described) = &topology.host.described else {
+            return Ok(());
+        };
+        let splits = topology.domains.iter().filter_map(|d| d.split.as_ref());
+        let is_pinned = splits.into_iter().any(|split| !split.pins.is_empty());
+        let lacks = described.beyond(&host_shape::shape()?, is_pinned);
+        if lacks.is_empty() {
+            return Ok(());
+        }
+        let message = format!("this host has {}", lacks.join(", "));
+        let mut note = Note::error("host", message)
+            .hint("bring the lab up on the host that it is for, or describe this one; check and plan work anywhere");
+        note.place = self.loaded.source.place(&note.path);
+        Err(Notes(vec![note]).into())
     }
 
     /// Brings the lab up. The caller holds its lock.
@@ -172,11 +196,14 @@ impl BringUp<'_> {
         let scope = Scope::with_secrets(topology, &self.loaded.secrets);
         let files = |domain: &Domain| self.guest_files(&scope, domain);
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
-        let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
+        let platform = platform::platform(acceleration, record.host.has_cgroups());
+        let desired = Desired::of(topology, &paths, &platform, secret, files)?;
         let plan = plan::plan(&desired, observed);
+        let shape = host_shape::shape()?;
         notes.0.extend(plan::check_budget(
-            topology, &desired, observed, &plan, facts,
+            topology, &desired, observed, &plan, facts, &shape,
         ));
+        notes.0.extend(plan::check_platform(topology, &platform));
         notes.0.extend(disks::check_existing(
             topology,
             record.host == HostKind::Embedded,
@@ -184,6 +211,10 @@ impl BringUp<'_> {
         // Where the host has no such place, there is no room in it.
         let room = ram::room().unwrap_or_default();
         notes.0.extend(plan::check_ram_disks(topology, &plan, room));
+        if self.is_dry && topology.host.described.is_some() {
+            // What this host lacks does not matter: it is another one that is planned for.
+            return Ok((plan, Notes::default()));
+        }
         for note in &mut notes.0 {
             note.place = self.loaded.source.place(&note.path);
         }

@@ -48,6 +48,12 @@ impl From<HostKind> for String {
 }
 
 impl HostKind {
+    /// Whether libvirt there can divide CPU time and limit memory: the embedded one is outside the
+    /// tree of control groups, which its end would leave behind.
+    pub(super) const fn has_cgroups(&self) -> bool {
+        matches!(self, Self::System(_))
+    }
+
     /// Parses `--host`.
     pub(super) fn parse(text: &str) -> std::result::Result<Self, String> {
         match Self::from(text.to_owned()) {

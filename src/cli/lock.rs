@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::Result;
 use crate::archive::{Lock, relative_layout};
 use crate::input::LoadedPlaybook;
-use crate::model::{Digest, HostFacts, Image, ImageSource, Name, Topology, Trial};
+use crate::model::{Digest, DomainKind, HostFacts, Image, ImageSource, Name, Topology, Trial};
 use crate::ports::ImageStore;
 
 /// Leaf that names the playbook's file below the archive's `inputs/`.
@@ -97,6 +97,13 @@ pub(super) fn lock(
                     package.version.clone(),
                 );
             }
+        }
+    }
+    for domain in &topology.domains {
+        if let DomainKind::Vm(guest) = &domain.kind {
+            let kind = &guest.machine.kind;
+            let versioned = host.machines.get(kind).unwrap_or(kind);
+            leaf(&format!("machine.{kind}"), versioned.clone());
         }
     }
     leaf("host.acceleration", host.acceleration.to_string());

@@ -9,7 +9,7 @@ use super::lab::HostKind;
 use super::progress::Progress;
 use super::state::State;
 use super::{Global, output, signals};
-use crate::backend::SystemClock;
+use crate::backend::{SystemClock, host_shape};
 use crate::engine::{Bus, Cancel};
 use crate::input::{self, Loaded, Options};
 use crate::model::{Name, Topology};
@@ -45,18 +45,19 @@ pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::
 }
 
 impl TopologyArgs {
-    /// What the command line decides beside a file.
-    pub(super) fn options(&self) -> Options {
-        Options {
+    /// What the command line decides beside a file, and the host as it is.
+    pub(super) fn options(&self) -> Result<Options> {
+        Ok(Options {
             name: self.name.clone(),
             set: self.set.iter().cloned().collect(),
+            host: Some(host_shape::shape()?),
             ..Options::default()
-        }
+        })
     }
 
     /// Loads a topology under the name that was asked for, and shows what should be looked at.
     pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
-        let loaded = input::load_topology(topology, &self.options())?;
+        let loaded = input::load_topology(topology, &self.options()?)?;
         output::print_notes(&loaded.warnings);
         Ok(loaded)
     }
@@ -68,8 +69,8 @@ impl LabArgs {
         self.host.is_some() || self.topology.name.is_some() || !self.topology.set.is_empty()
     }
 
-    /// What the command line decides beside a file.
-    pub(super) fn options(&self) -> Options {
+    /// What the command line decides beside a file, and the host as it is.
+    pub(super) fn options(&self) -> Result<Options> {
         self.topology.options()
     }
 
@@ -96,10 +97,12 @@ pub(super) fn run(global: &Global, args: &UpArgs) -> Result<ExitCode> {
         state: &state,
         loaded: &loaded,
         host: args.lab.host.clone(),
+        is_dry: false,
     };
     // Before the lock, which is the first thing that is made.
     bring_up.plan()?;
     let _lock = state.lock(&name, "up")?;
+    host_shape::keep_to(&loaded.value.host.reserve)?;
     let lab = with_runtime(
         global,
         &format!("`labrig down {name}` removes what is there"),

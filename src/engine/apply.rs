@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::{Bus, Cancel, images, ready};
-use crate::model::{Event, Name, Seconds};
+use crate::model::{Event, Name, Seconds, Split};
 use crate::plan::{Action, ActionKind, Plan};
 use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, chain};
 
@@ -225,11 +225,16 @@ impl Applier {
             K::StartDomain { name } => hypervisor.start_domain(name),
             K::StopDomain { name } => hypervisor.stop_domain(name),
             K::RemoveDomain { name } => hypervisor.remove_domain(name),
+            K::MoveDomain { name, split } => {
+                hypervisor.move_domain(name, split)?;
+                self.check_place(name, split)
+            }
             K::AwaitReady {
                 name,
                 address,
                 timeout,
                 hosts,
+                split,
             } => {
                 let Some(domain) = &action.domain else {
                     return Ok(());
@@ -238,6 +243,7 @@ impl Applier {
                 wait.until_ready(domain, name, *address, hosts.as_deref())?;
                 // Nobody may be waiting any more, and the domain's life another one.
                 halt.check()?;
+                self.check_place(name, split)?;
                 hypervisor.mark_ready(name, hosts.as_ref().map(|hosts| hosts.digest()))
             }
             K::TellHosts {
@@ -257,5 +263,18 @@ impl Applier {
                 device, impairment, ..
             } => hypervisor.impair(device, impairment),
         }
+    }
+
+    /// Sees that a running domain is where it belongs on the host.
+    fn check_place(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        let wrong = self.hypervisor.placement(name)?.misplaced(split);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let wrong: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+        let what = format!("find domain {name} where it belongs: {}", wrong.join(", "));
+        Err(PortError::new(ErrorKind::Fatal, what).hint(
+            "something else on this host moves its threads or its memory; `labrig up` tries again",
+        ))
     }
 }

@@ -16,12 +16,14 @@ mod instances;
 mod merge;
 mod names;
 mod networks;
+mod placement;
 mod playbook;
 mod playbook_spec;
 mod read;
 mod resolve;
 mod schema;
 mod shape;
+mod shares;
 mod source;
 mod suggest;
 mod templates;
@@ -37,7 +39,7 @@ pub use schema::topology_schema;
 pub use source::SourceMap;
 
 use crate::diag::Notes;
-use crate::model::{Digest, Name, Playbook, Secrets, Topology};
+use crate::model::{Digest, HostShape, Name, Playbook, Secrets, Topology};
 use crate::render::Templates;
 use read::Doc;
 
@@ -46,6 +48,9 @@ use read::Doc;
 pub struct Options {
     /// The lab's name, instead of the topology's.
     pub name: Option<Name>,
+    /// The host that splits divide where the topology describes none; none: not known, and then
+    /// nothing can depend on it.
+    pub host: Option<HostShape>,
     /// Keys of images whose files are absent, by the path of the disk (else the kernel) as
     /// resolved: the topology's directory joined with what it says. A rerun knows them from the
     /// archive, which keeps no disks.

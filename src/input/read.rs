@@ -482,6 +482,14 @@ impl<'a> At<'a> {
         matches!(self.node.kind, Kind::Map(_))
     }
 
+    /// Whether a text stands here, rather than a number or a truth value.
+    pub fn is_textual(&self) -> bool {
+        match &self.node.kind {
+            Kind::Scalar { text, plain } => !*plain || meaning(text).is_string(),
+            _ => false,
+        }
+    }
+
     /// `true` or `false`.
     pub fn boolean(&self) -> Option<bool> {
         if let Kind::Scalar { text, plain: true } = &self.node.kind

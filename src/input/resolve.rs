@@ -13,6 +13,7 @@ use super::images::{Finder, Found};
 use super::names;
 use super::networks;
 use super::read::{Doc, Spot};
+use super::shares::{self, Claim, ClaimKind};
 use super::suggest;
 use super::templates::Checker;
 use super::topology::{
@@ -61,7 +62,7 @@ pub(super) fn resolve(
         .collect();
     networks::check(doc, &spec.vswitches);
 
-    let seats = expand(doc, spec, &vswitches, &images);
+    let seats = expand(doc, spec, &vswitches);
     let ports: Vec<Port<'_>> = seats
         .iter()
         .flat_map(|seat| {
@@ -80,9 +81,34 @@ pub(super) fn resolve(
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
+    let claims: Vec<_> = seats
+        .iter()
+        .map(|seat| Claim {
+            name: &seat.name,
+            group: &seat.group.name,
+            kind: ClaimKind::Vm,
+            split: &seat.spec.split,
+            machine: &seat.spec.machine,
+        })
+        .collect();
+    let (host, shares) = shares::divide(doc, &spec.host, options.host.as_ref(), &claims);
+    for (seat, (split, _)) in seats.iter().zip(&shares) {
+        // With a vnet that is on no vswitch, nothing can be said of the others' places.
+        if seat.ports.len() == seat.spec.vnets.len() {
+            let image = seat.spec.image.as_ref();
+            let guest = networks::GuestSide {
+                image: image
+                    .and_then(|name| Some((name, images.get(&name.value)?.image.as_ref()?))),
+                vcpus: split.vcpus,
+            };
+            networks::check_vnets(doc, &seat.group.name.spot, &seat.ports, &guest);
+        }
+    }
+
     let domains = seats
         .iter()
-        .map(|seat| {
+        .zip(shares)
+        .map(|(seat, (split, machine))| {
             let vnets = seat.ports.iter().zip(assigned.by_ref());
             let guest = Guest {
                 libvirt_name: names::libvirt_name(&lab, &seat.name),
@@ -95,6 +121,7 @@ pub(super) fn resolve(
                     .unwrap_or(&seat.group.name)
                     .value
                     .clone(),
+                machine,
                 disks: disks::resolve(doc, seat.spec, &declared, &images),
             };
             Domain {
@@ -102,7 +129,7 @@ pub(super) fn resolve(
                 group: seat.group.name.value.clone(),
                 index: seat.index,
                 kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(seat.spec.split.clone()),
+                split: Some(split),
                 vnets: vnets
                     .enumerate()
                     .map(|(i, ((spec, vswitch), assigned))| Vnet {
@@ -153,6 +180,7 @@ pub(super) fn resolve(
             .filter_map(|v| networks::resolve(&lab, v))
             .collect(),
         domains,
+        host,
         lab: Lab { name: lab },
     };
     let groups = spec.domains.iter();
@@ -235,7 +263,6 @@ fn expand<'s>(
     doc: &Doc,
     spec: &'s TopologySpec,
     vswitches: &HashMap<&str, &'s VswitchSpec>,
-    images: &BTreeMap<&Name, Found>,
 ) -> Vec<Seat<'s>> {
     let mut seats = Vec::new();
     let mut taken: HashMap<Name, &Spot> = HashMap::new();
@@ -292,17 +319,6 @@ fn expand<'s>(
                         failed.insert(position);
                     }
                 }
-            }
-            if failed.is_empty() {
-                let image = member
-                    .image
-                    .as_ref()
-                    .and_then(|name| Some((name, images.get(&name.value)?.image.as_ref()?)));
-                let guest = networks::GuestSide {
-                    image,
-                    vcpus: member.split.vcpus,
-                };
-                networks::check_vnets(doc, &group.name.spot, &ports, &guest);
             }
             seats.push(Seat {
                 name,

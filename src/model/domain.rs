@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Disk, GuestFile, GuestSettings, Instance, Name, Seconds, Split, Vnet};
+use super::{Disk, GuestFile, GuestSettings, Instance, Machine, Name, Seconds, Split, Vnet};
 
 /// A machine of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,9 @@ pub struct Guest {
     pub uuid: Uuid,
     /// Key into [`Topology::images`](super::Topology::images).
     pub image: Name,
+    /// The machine it finds itself in.
+    #[serde(default)]
+    pub machine: Machine,
     /// Disks beyond the seed, in order; the first is the root overlay when the image has a disk.
     pub disks: Vec<Disk>,
 }

@@ -61,6 +61,11 @@ impl LabPaths {
             .join(format!("{domain}-seed-{}.{form}", content.short(8)))
     }
 
+    /// The UEFI variables of one domain.
+    pub fn nvram(&self, domain: &Name) -> PathBuf {
+        self.root.join("nvram").join(format!("{domain}.fd"))
+    }
+
     /// What one domain prints on its serial console.
     pub fn console(&self, domain: &Name) -> PathBuf {
         self.root.join("console").join(format!("{domain}.log"))

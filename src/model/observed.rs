@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Digest, MacAddr, Name, PortImpairment};
+use super::{Bytes, Digest, MacAddr, Name, Placement, PortImpairment};
 
 /// Everything of one lab that exists on its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,8 @@ pub struct ObservedDomain {
     pub ready: bool,
     /// Digest of the names and addresses it was told since it was started.
     pub hosts: Option<Digest>,
+    /// Where it is on the host, if it runs.
+    pub placement: Option<Placement>,
     /// What its definition takes.
     pub uses: DomainUses,
 }
@@ -68,6 +70,8 @@ pub struct ObservedDomain {
 pub struct DomainUses {
     /// Memory of the host.
     pub memory: Bytes,
+    /// Size of the huge pages that memory is made of, if it is.
+    pub hugepages: Option<Bytes>,
     /// Files its disks are in.
     pub files: BTreeSet<PathBuf>,
     /// libvirt names of the networks its vnets are on.

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use std::sync::Arc;
 
-use crate::model::{Bytes, DiskFormat, Image, Medium, Name, PortImpairment, Reservation, Seconds};
+use crate::model::{
+    Bytes, DiskFormat, Image, Medium, Name, PortImpairment, Reservation, Seconds, Split,
+};
 use crate::render::{Hosts, Seed};
 
 /// What is to be done, in an order that `after` gives.
@@ -127,7 +129,14 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
-    /// Wait until a domain is ready.
+    /// Move a running domain to the CPUs that are its own.
+    MoveDomain {
+        /// The domain.
+        name: String,
+        /// Where it belongs.
+        split: Box<Split>,
+    },
+    /// Wait until a domain is ready, and see that it is where it belongs on the host.
     AwaitReady {
         /// The domain.
         name: String,
@@ -138,6 +147,8 @@ pub enum ActionKind {
         /// Names and addresses it is told then; none for one that writes them itself.
         #[serde(skip)]
         hosts: Option<Arc<Hosts>>,
+        /// Where on the host it belongs.
+        split: Box<Split>,
     },
     /// Tell a domain that runs the names and addresses of all domains.
     TellHosts {
@@ -234,6 +245,7 @@ impl Action {
             K::TellHosts { name, .. } => format!("tell hosts to domain {}", domain(name)),
             K::StopDomain { name } => format!("stop domain {}", domain(name)),
             K::RemoveDomain { name } => format!("remove domain {}", domain(name)),
+            K::MoveDomain { name, .. } => format!("move domain {}", domain(name)),
             K::AwaitReady { name, .. } => format!("await domain {}", domain(name)),
         }
     }

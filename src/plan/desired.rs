@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Guest, Image,
-    LabPaths, LabSecret, Medium, Name, PortImpairment, Reservation, Seconds, Split, Topology,
+    Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Guest, Image, LabPaths,
+    LabSecret, Medium, Name, Platform, PortImpairment, Reservation, Seconds, Split, Topology,
 };
 use crate::render::{DiskPart, DomainParts, Hosts, Identity, Seed, domain_xml, network_xml, seed};
 
@@ -74,8 +74,8 @@ pub struct DesiredDomain {
     pub xml: String,
     /// Digest of the definition.
     pub definition: Digest,
-    /// Memory it takes from the host.
-    pub memory: Bytes,
+    /// Its share of the host.
+    pub split: Split,
     /// Where its SSH server listens.
     pub address: Ipv4Addr,
     /// Longest wait for each step on the way from started to ready.
@@ -118,7 +118,7 @@ impl Desired {
     pub fn of<E>(
         topology: &Topology,
         paths: &LabPaths,
-        acceleration: Acceleration,
+        platform: &Platform,
         secret: &LabSecret,
         mut files: impl FnMut(&Domain) -> Result<GuestFiles, E>,
     ) -> Result<Self, E> {
@@ -186,7 +186,7 @@ impl Desired {
             .map(|made| {
                 let files = files(made.domain)?;
                 let seed = seed(topology, made.domain, &hosts, secret, &client, files);
-                Ok(desired_domain(topology, paths, acceleration, &made, seed))
+                Ok(desired_domain(topology, paths, platform, &made, seed))
             })
             .collect::<Result<_, E>>()?;
         Ok(Self {
@@ -210,7 +210,7 @@ struct Made<'a> {
 fn desired_domain(
     topology: &Topology,
     paths: &LabPaths,
-    acceleration: Acceleration,
+    platform: &Platform,
     made: &Made<'_>,
     seed: Seed,
 ) -> DesiredDomain {
@@ -249,9 +249,10 @@ fn desired_domain(
         });
     }
     let seed_path = paths.seed(&domain.name, seed.digest(), seed.extension());
-    let (kernel, initrd, console) = (
+    let (kernel, initrd, nvram, console) = (
         link.join("vmlinuz"),
         link.join("initrd"),
+        paths.nvram(&domain.name),
         paths.console(&domain.name),
     );
     let parts = DomainParts {
@@ -261,11 +262,12 @@ fn desired_domain(
             .map(|(disk, path)| DiskPart { disk, path })
             .collect(),
         has_root: holds.disk,
+        nvram: &nvram,
         seed: &seed_path,
         cloud_init: image.cloud_init,
         console: &console,
     };
-    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
+    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, platform);
     let vnets = domain.vnets.iter();
     let vnets = vnets.filter_map(|vnet| Some((vnet, topology.vswitches.get(&vnet.vswitch)?)));
     DesiredDomain {
@@ -288,7 +290,7 @@ fn desired_domain(
         seed: (seed_path, seed),
         xml,
         definition,
-        memory: split.memory,
+        split: split.clone(),
         address,
         boot_timeout: domain.boot_timeout,
     }

@@ -8,7 +8,9 @@ mod budget;
 mod desired;
 mod network;
 mod planner;
+mod platform;
 mod ram_disks;
+mod shares;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
@@ -17,4 +19,6 @@ pub use desired::{
 };
 pub use network::{check_network, needs_network_facts, without_optional};
 pub use planner::{plan, removal};
+pub use platform::check_platform;
 pub use ram_disks::{check_ram_disks, ram_disks};
+pub use shares::{DomainShare, NodeShare, Shares};

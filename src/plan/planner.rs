@@ -10,7 +10,10 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
-use crate::model::{MacAddr, Name, Observed, ObservedNetwork, PortImpairment, Reservation};
+use crate::model::{
+    MacAddr, Misplaced, Name, Observed, ObservedDomain, ObservedNetwork, PortImpairment,
+    Reservation,
+};
 use crate::render::Hosts;
 
 /// What has to be done so that a host shows what is desired. Empty when it does already.
@@ -72,6 +75,8 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
             Some("one of its disks was lost".to_owned())
         } else if !seen.active {
             Some("it does not run".to_owned())
+        } else if let Some(wrong) = misplaced(domain, seen).find(|wrong| !wrong.can_be_moved()) {
+            Some(format!("it has {wrong}"))
         } else {
             let network = domain.networks.iter().find(|n| down.contains(n.as_str()))?;
             Some(format!("network {network} is started anew"))
@@ -82,6 +87,13 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
         .iter()
         .filter_map(|domain| Some((domain.libvirt_name.as_str(), reason(domain)?)))
         .collect()
+}
+
+/// What of a running domain is not where it belongs on the host.
+fn misplaced(domain: &DesiredDomain, seen: &ObservedDomain) -> impl Iterator<Item = Misplaced> {
+    let found = seen.placement.as_ref();
+    let wrong = found.map(|placement| placement.misplaced(&domain.split));
+    wrong.into_iter().flatten()
 }
 
 /// The network as it is seen, when it can stay.
@@ -392,14 +404,23 @@ impl<'a> Planner<'a> {
             address: domain.address,
             timeout: domain.boot_timeout,
             hosts: hosts.cloned(),
+            split: Box::new(domain.split.clone()),
         };
         let Some(reason) = restart else {
+            let mut mended = Vec::new();
+            if let Some(wrong) = seen.and_then(|seen| misplaced(domain, seen).next()) {
+                let kind = ActionKind::MoveDomain {
+                    name: name(),
+                    split: Box::new(domain.split.clone()),
+                };
+                mended.push(self.plan.push(kind, format!("it has {wrong}"), &[], me));
+            }
             let reason = "what its frames meet is not what it is to be";
-            let impaired = self.impair(domain, reason, &[], |wanted, seen| !wanted.is_like(seen));
+            mended.extend(self.impair(domain, reason, &[], |wanted, seen| !wanted.is_like(seen)));
             let Some(seen) = seen else { return };
             if !seen.ready {
                 let reason = "it was not seen ready since its start";
-                self.plan.push(await_ready, reason, &impaired, me);
+                self.plan.push(await_ready, reason, &mended, me);
             } else if let Some(hosts) = hosts.filter(|hosts| seen.hosts != Some(hosts.digest())) {
                 let kind = ActionKind::TellHosts {
                     name: name(),

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::{ImageFiles, PortError};
 use crate::model::{
-    Bytes, Digest, DiskFormat, DomainStats, Name, Observed, PortImpairment, Reservation,
+    Bytes, Digest, DiskFormat, DomainStats, Name, Observed, Placement, PortImpairment, Reservation,
+    Split,
 };
 
 /// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
@@ -69,6 +70,12 @@ pub trait Hypervisor: Send + Sync {
 
     /// How a domain is doing.
     fn domain_stats(&self, name: &str) -> Result<DomainStats, PortError>;
+
+    /// Where a running domain really is on the host.
+    fn placement(&self, name: &str) -> Result<Placement, PortError>;
+
+    /// Moves a running domain to the CPUs that its split gives it.
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError>;
 
     /// The last `lines` lines of a domain's console, without control characters.
     fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError>;

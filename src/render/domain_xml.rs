@@ -2,10 +2,15 @@
 
 use std::path::Path;
 
+use quick_xml::events::BytesText;
+
+use super::Overlay;
 use super::interface_xml::interface_xml;
-use super::xml::{Xml, empty, tagged, text};
+use super::share_xml::{processor, share};
+use super::xml::{Xml, empty, tagged_and_merged, text};
 use crate::model::{
-    Acceleration, Digest, Disk, DiskFormat, DiskSource, Domain, Guest, Split, Topology,
+    Acceleration, Digest, Disk, DiskFormat, DiskSource, Domain, Firmware, Guest, Machine, Platform,
+    Split, Topology,
 };
 
 /// Files a domain is put together from; all paths as the hypervisor's host sees them.
@@ -19,6 +24,8 @@ pub struct DomainParts<'a> {
     pub disks: Vec<DiskPart<'a>>,
     /// Whether the first disk is the root.
     pub has_root: bool,
+    /// File with the variables of its UEFI, where it has one.
+    pub nvram: &'a Path,
     /// Seed disk.
     pub seed: &'a Path,
     /// Whether cloud-init reads the seed.
@@ -39,12 +46,16 @@ pub struct DiskPart<'a> {
 /// The definition of a domain with its digest.
 pub fn domain_xml(
     topology: &Topology,
-    (domain, guest, split): (&Domain, &Guest, &Split),
+    made: (&Domain, &Guest, &Split),
     parts: &DomainParts<'_>,
-    acceleration: Acceleration,
+    platform: &Platform,
 ) -> (String, Digest) {
-    tagged(&topology.lab, |xml, tag| {
-        let kind = match acceleration {
+    let (domain, guest, split) = made;
+    // One that cannot be read was noted long before.
+    let overlay = guest.machine.xml.as_deref();
+    let overlay = overlay.and_then(|text| Overlay::parse(text).ok());
+    tagged_and_merged(&topology.lab, overlay.as_ref(), |xml, tag| {
+        let kind = match platform.acceleration {
             Acceleration::Kvm => "kvm",
             Acceleration::Emulation => "qemu",
         };
@@ -54,28 +65,21 @@ pub fn domain_xml(
                 text(xml, "name", &guest.libvirt_name)?;
                 text(xml, "uuid", guest.uuid.to_string())?;
                 tag.map_or(Ok(()), |tag| tag.write(xml))?;
-                xml.create_element("memory")
-                    .with_attribute(("unit", "KiB"))
-                    .write_text_content(quick_xml::events::BytesText::new(
-                        &split.memory.kib_rounded_up().to_string(),
-                    ))?;
-                text(xml, "vcpu", split.vcpus.to_string())?;
+                share(xml, split)?;
                 if parts.cloud_init {
                     smbios(xml)?;
                 }
-                boot(xml, parts, acceleration)?;
+                boot(xml, &guest.machine, parts, platform)?;
                 xml.create_element("features")
                     .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
-                match acceleration {
-                    Acceleration::Kvm => empty(xml, "cpu", &[("mode", "host-passthrough")])?,
-                    Acceleration::Emulation => empty(xml, "cpu", &[("mode", "maximum")])?,
-                }
+                processor(xml, &guest.machine.cpu, platform.acceleration)?;
                 empty(xml, "clock", &[("offset", "utc")])?;
                 text(xml, "on_poweroff", "destroy")?;
                 text(xml, "on_reboot", "restart")?;
                 text(xml, "on_crash", "destroy")?;
-                xml.create_element("devices")
-                    .write_inner_content(|xml| devices(xml, domain, topology, parts))?;
+                xml.create_element("devices").write_inner_content(|xml| {
+                    devices(xml, (domain, guest, split), topology, parts)
+                })?;
                 Ok(())
             })
             .map(drop)
@@ -91,7 +95,7 @@ fn smbios(xml: &mut Xml) -> std::io::Result<()> {
             xml.create_element("system").write_inner_content(|xml| {
                 xml.create_element("entry")
                     .with_attribute(("name", "serial"))
-                    .write_text_content(quick_xml::events::BytesText::new("ds=nocloud"))
+                    .write_text_content(BytesText::new("ds=nocloud"))
                     .map(drop)
             })?;
             Ok(())
@@ -99,12 +103,31 @@ fn smbios(xml: &mut Xml) -> std::io::Result<()> {
         .map(drop)
 }
 
-fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> std::io::Result<()> {
+/// `<os>`: type of machine, firmware and kernel.
+fn boot(
+    xml: &mut Xml,
+    machine: &Machine,
+    parts: &DomainParts<'_>,
+    platform: &Platform,
+) -> std::io::Result<()> {
     xml.create_element("os")
         .write_inner_content(|xml| {
             xml.create_element("type")
-                .with_attributes([("arch", "x86_64"), ("machine", "q35")])
-                .write_text_content(quick_xml::events::BytesText::new("hvm"))?;
+                .with_attributes([
+                    ("arch", "x86_64"),
+                    ("machine", platform.machine(&machine.kind)),
+                ])
+                .write_text_content(BytesText::new("hvm"))?;
+            if machine.firmware == Firmware::Uefi
+                && let Some(uefi) = platform.uefi_for(&machine.kind)
+            {
+                xml.create_element("loader")
+                    .with_attributes([("readonly", "yes"), ("type", "pflash")])
+                    .write_text_content(BytesText::new(&uefi.code.to_string_lossy()))?;
+                xml.create_element("nvram")
+                    .with_attribute(("template", &*uefi.variables.to_string_lossy()))
+                    .write_text_content(BytesText::new(&parts.nvram.to_string_lossy()))?;
+            }
             if let Some(kernel) = parts.kernel {
                 text(xml, "kernel", kernel.to_string_lossy())?;
                 if let Some(initrd) = parts.initrd {
@@ -117,7 +140,7 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
                 };
                 // On a busy host an emulated guest measures its TSC against timers that are late, and
                 // its clock then runs many times too fast; QEMU's other clocks need no measuring.
-                let clock = match acceleration {
+                let clock = match platform.acceleration {
                     Acceleration::Emulation => " tsc=unstable",
                     Acceleration::Kvm => "",
                 };
@@ -137,12 +160,16 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
 
 fn devices(
     xml: &mut Xml,
-    domain: &Domain,
+    (domain, guest, split): (&Domain, &Guest, &Split),
     topology: &Topology,
     parts: &DomainParts<'_>,
 ) -> std::io::Result<()> {
     for (i, part) in parts.disks.iter().enumerate() {
-        disk(xml, *part, i)?;
+        // Dealt out in turn: disk after disk to the next I/O thread.
+        let io_thread = (i as u32)
+            .checked_rem(split.io_threads)
+            .map(|thread| thread + 1);
+        disk(xml, *part, i, io_thread)?;
     }
     seed_disk(xml, parts.seed, parts.disks.len())?;
     empty(xml, "controller", &[("type", "usb"), ("model", "none")])?;
@@ -166,20 +193,34 @@ fn devices(
                 .write_text_content(quick_xml::events::BytesText::new("/dev/urandom"))
                 .map(drop)
         })?;
+    if guest.machine.tpm {
+        xml.create_element("tpm")
+            .with_attribute(("model", "tpm-crb"))
+            .write_inner_content(|xml| {
+                empty(xml, "backend", &[("type", "emulator"), ("version", "2.0")])
+            })?;
+    }
     // A balloon would let the host take memory from a guest that is being measured.
     empty(xml, "memballoon", &[("model", "none")])
 }
 
 /// The `index`-th virtio disk.
-fn disk(xml: &mut Xml, part: DiskPart<'_>, index: usize) -> std::io::Result<()> {
+fn disk(
+    xml: &mut Xml,
+    part: DiskPart<'_>,
+    index: usize,
+    io_thread: Option<u32>,
+) -> std::io::Result<()> {
     let (kind, source, format) = match &part.disk.source {
         DiskSource::Made { format, .. } | DiskSource::File { format, .. } => {
             ("file", "file", *format)
         }
         DiskSource::Volume { .. } => ("block", "dev", DiskFormat::Raw),
     };
+    let io_thread = io_thread.map(|thread| thread.to_string());
     let mut driver = vec![("name", "qemu"), ("type", format.as_str())];
     driver.extend(part.disk.cache.map(|cache| ("cache", cache.as_str())));
+    driver.extend(io_thread.as_deref().map(|thread| ("iothread", thread)));
     if matches!(part.disk.source, DiskSource::Made { .. }) {
         // What the guest gives back takes no room on the host.
         driver.push(("discard", "unmap"));

@@ -13,8 +13,10 @@ mod identity;
 mod instance;
 mod interface_xml;
 mod network_xml;
+mod overlay;
 mod seed;
 mod settings;
+mod share_xml;
 mod template;
 #[cfg(test)]
 mod templates_tests;
@@ -29,6 +31,7 @@ pub use hosts::Hosts;
 pub use identity::Identity;
 pub use instance::{InstanceConfig, instance_config};
 pub use network_xml::{network_xml, reservation_xml};
+pub use overlay::{Overlay, OverlayError};
 pub use seed::{Seed, seed};
 pub use settings::System;
 pub use template::{TemplateFile, Templates};

@@ -24,10 +24,7 @@ fn domain(group: &str, index: u8, instances: Vec<Instance>) -> Domain {
         group: name(group),
         index: u32::from(index),
         kind: DomainKind::Host,
-        split: Some(Split {
-            vcpus: 2,
-            memory: Bytes::mib(512),
-        }),
+        split: Some(Split::new(2, Bytes::mib(512))),
         vnets: vec![Vnet {
             vswitch: name("data"),
             mac: format!("52:54:00:00:00:0{index}").parse().unwrap(),
@@ -67,6 +64,7 @@ fn topology(domains: Vec<Domain>) -> Topology {
         lab: Lab { name: name("lab") },
         vars: serde_json::Map::new(),
         secrets: BTreeMap::new(),
+        host: crate::model::LabHost::default(),
         images: BTreeMap::new(),
         vswitches: BTreeMap::new(),
         domains,

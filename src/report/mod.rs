@@ -10,6 +10,7 @@ mod number;
 mod result_table;
 mod run_report;
 mod runs;
+mod shares;
 mod table;
 
 pub use comparison::comparison_text;
@@ -20,3 +21,4 @@ pub use number::number;
 pub use result_table::{CellRow, FailedAttempt, MetricCell, ResultTable};
 pub use run_report::RunReport;
 pub use runs::runs_text;
+pub use shares::shares_text;

@@ -16,9 +16,17 @@ const USER: u32 = 61_234;
 
 #[test]
 fn an_ordinary_user_needs_no_root() {
-    // What frames meet is set in the user's own namespaces, too.
+    // What frames meet is set in the user's own namespaces, too; CPUs of its own and a TPM need no
+    // root either.
     let slow = "10.10.0.11, inbound: {bandwidth: 80Mbit/s}, outbound: {bandwidth: 40Mbit/s}";
-    let mut lab = Lab::with_own_images("solo", &SOLO.replace("10.10.0.11", slow));
+    let text = SOLO
+        .replace("10.10.0.11", slow)
+        .replace("memory: 160MiB", "memory: 160MiB, pin: auto")
+        .replace(
+            "    image: micro\n",
+            "    image: micro\n    machine: {tpm: true}\n",
+        );
+    let mut lab = Lab::with_own_images("solo", &text);
     if Uid::effective().is_root() {
         become_ordinary(&mut lab);
     }
@@ -63,6 +71,18 @@ fn become_ordinary(lab: &mut Lab) {
     for path in [lab.directory(), &lab.state(), &home] {
         chown(path, Some(USER), Some(USER)).unwrap();
     }
+}
+
+/// libvirt takes CPU shares where it has no control groups, and says nothing.
+#[test]
+fn cpu_shares_without_effect_are_an_error() {
+    let host = SharedHost::start();
+    let text = SOLO.replace("memory: 160MiB", "memory: 160MiB, shares: 512");
+    let mut lab = Lab::new("solo", &text);
+    lab.on_shared_host(host.prefix(lab.directory()));
+    lab.labrig(["up", "topology.yaml", "--host", "qemu:///system"])
+        .exits(4)
+        .says("no CPU shares, which need control groups, instead of 512");
 }
 
 #[test]

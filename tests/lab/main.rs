@@ -13,6 +13,7 @@ mod inventory;
 mod life;
 mod networks;
 mod settings;
+mod split;
 mod wrong_input;
 
 use common::Lab;

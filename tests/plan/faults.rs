@@ -29,6 +29,7 @@ fn call_of(kind: &ActionKind) -> (Operation, String) {
         K::Impair { device, .. } => (Operation::Impair, device.clone()),
         K::StopDomain { name } => (Operation::StopDomain, name.clone()),
         K::RemoveDomain { name } => (Operation::RemoveDomain, name.clone()),
+        K::MoveDomain { name, .. } => (Operation::MoveDomain, name.clone()),
         K::AwaitReady { name, .. } | K::TellHosts { name, .. } => {
             (Operation::MarkReady, name.clone())
         }

@@ -7,6 +7,7 @@ mod faults;
 mod host;
 mod network;
 mod order;
+mod placement;
 mod properties;
 mod snapshots;
 mod worlds;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use base64ct::{Base64, Encoding};
 use labrig::input::{self, Options};
-use labrig::model::{Domain, Observed};
+use labrig::model::{Domain, DomainKind, Firmware, Machine, Observed};
 use labrig::plan::{Desired, GuestFiles, plan};
 use labrig::render::{Scope, TemplateError};
 
-use crate::host::{LAB, desired, paths, topology};
+use crate::host::{LAB, desired, desired_of, paths, platform, topology};
 use labrig::model::{Acceleration, LabSecret};
 
 fn xml_of(desired: &Desired, domain: &str) -> String {
@@ -36,7 +36,7 @@ fn domain_with_kvm_differs_in_type_clock_and_processor() {
     let none = |_: &Domain| -> Result<GuestFiles, std::convert::Infallible> { Ok(Vec::new()) };
     let topology = topology(LAB);
     let of = |acceleration| {
-        let Ok(desired) = Desired::of(&topology, &paths(), acceleration, &secret, none);
+        let Ok(desired) = Desired::of(&topology, &paths(), &platform(acceleration), &secret, none);
         xml_of(&desired, "web1")
     };
     let (kvm, emulated) = (of(Acceleration::Kvm), of(Acceleration::Emulation));
@@ -113,6 +113,27 @@ fn seed_for_cloud_init() {
         (r"AAAA[A-Za-z0-9+/=]+", "[key]"),
         (r"\b[0-9a-f]{32}\b", "[digest]"),
     ]}, { insta::assert_snapshot!(text) });
+}
+
+#[test]
+fn domain_with_a_share_and_a_machine_of_its_own() {
+    let mut topology = topology(LAB);
+    let db = &mut topology.domains[0];
+    let split = db.split.as_mut().unwrap();
+    split.pins = vec!["2".parse().unwrap(), "3".parse().unwrap()];
+    split.emulator = Some("0".parse().unwrap());
+    split.io_threads = 1;
+    split.node = Some(0);
+    let DomainKind::Vm(guest) = &mut db.kind else {
+        panic!("db is a virtual machine");
+    };
+    guest.machine = Machine {
+        firmware: Firmware::Uefi,
+        tpm: true,
+        xml: Some("<domain><devices><sound model='ac97'/></devices></domain>".to_owned()),
+        ..Machine::default()
+    };
+    insta::assert_snapshot!(xml_of(&desired_of(&topology), "db"));
 }
 
 #[test]
@@ -231,7 +252,7 @@ fn plan_of_the_quickstart() {
     let desired = Desired::of(
         &loaded.value,
         &paths(),
-        Acceleration::Emulation,
+        &platform(Acceleration::Emulation),
         &secret,
         files,
     );

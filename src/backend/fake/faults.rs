@@ -40,6 +40,10 @@ pub enum Operation {
     RemoveDomain,
     /// Ask how a domain is doing.
     DomainStats,
+    /// Ask where a domain is.
+    Placement,
+    /// Move a domain.
+    MoveDomain,
     /// Provide an image.
     EnsureImage,
     /// Look for an SSH banner.

@@ -8,7 +8,7 @@ use super::{Faults, Operation};
 use crate::backend::libvirt::Definition;
 use crate::model::{
     Bytes, Digest, DiskFormat, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork,
-    PortImpairment, Reservation,
+    Placement, PortImpairment, Reservation, Split,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 
@@ -67,6 +67,23 @@ impl FakeHypervisor {
                 *impairment = PortImpairment::default();
             }
         }
+    }
+
+    /// Changes where a running domain is behind everyone's back.
+    pub fn displace(&self, name: &str, change: impl FnOnce(&mut Placement)) {
+        if let Some(life) = self
+            .lock()
+            .domains
+            .get_mut(name)
+            .and_then(|domain| domain.running.as_mut())
+        {
+            change(&mut life.placement);
+        }
+    }
+
+    /// From now on the pins of a domain have no effect, whatever libvirt says.
+    pub fn ignore_pins(&self, name: &str) {
+        self.lock().misplaced.insert(name.to_owned());
     }
 
     /// Removes a file behind everyone's back.
@@ -157,6 +174,7 @@ impl FakeHypervisor {
                     active: domain.running.is_some(),
                     ready: domain.running.is_some() && domain.ready,
                     hosts: domain.running.as_ref().and(domain.hosts),
+                    placement: domain.running.as_ref().map(|life| life.placement.clone()),
                     uses: definition.uses,
                 },
             );
@@ -469,6 +487,42 @@ impl Hypervisor for FakeHypervisor {
                 cpu_time_ns: 0,
                 started: None,
             })
+        })
+    }
+
+    fn placement(&self, name: &str) -> Result<Placement, PortError> {
+        self.call(
+            Operation::Placement,
+            "ask for the place of",
+            name,
+            |world| {
+                let domain = world.domains.get(name).ok_or_else(|| no_domain(name))?;
+                let life = domain.running.as_ref().ok_or("domain is not running")?;
+                Ok(life.placement.clone())
+            },
+        )
+    }
+
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        self.call(Operation::MoveDomain, "move domain", name, |world| {
+            let domain = world.domains.get_mut(name).ok_or_else(|| no_domain(name))?;
+            let life = domain.running.as_mut().ok_or("domain is not running")?;
+            if !world.misplaced.contains(name) {
+                let Placement {
+                    vcpus,
+                    emulator,
+                    io_threads,
+                    ..
+                } = &mut life.placement;
+                for (found, wanted) in vcpus.iter_mut().zip(&split.pins) {
+                    found.clone_from(wanted);
+                }
+                if let Some(wanted) = &split.emulator {
+                    emulator.clone_from(wanted);
+                    io_threads.fill(wanted.clone());
+                }
+            }
+            Ok(())
         })
     }
 

@@ -10,6 +10,7 @@ use virt::domain::Domain;
 use virt::network::Network;
 use virt::sys;
 
+use super::placement;
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
 use crate::backend::disks;
@@ -20,13 +21,13 @@ use crate::backend::tool::Tool;
 use crate::backend::traffic::{Place, Traffic};
 use crate::model::{
     Bytes, Digest, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain,
-    ObservedNetwork, PortImpairment, Reservation,
+    ObservedNetwork, Placement, PortImpairment, Reservation, Split,
 };
 use crate::ports::{ErrorKind, Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
 
 /// Everything libvirt may keep for a domain goes with it; flags of what it never had are ignored.
-const UNDEFINE_ALL: u32 = sys::VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+const UNDEFINE: u32 = sys::VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | sys::VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | sys::VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
     | sys::VIR_DOMAIN_UNDEFINE_NVRAM;
@@ -160,6 +161,11 @@ impl Libvirt {
                 let tag_definition = definition.tag.map(|tag| tag.definition);
                 let marker = fs::read_to_string(self.paths.ready(&name)).ok();
                 let marker = marker.filter(|_| active);
+                // One that ends just now is seen as it is by whoever starts it again.
+                let placement = match active {
+                    true => placement::read(connect, &domain, &name).ok(),
+                    false => None,
+                };
                 observed.domains.insert(
                     name,
                     ObservedDomain {
@@ -167,12 +173,24 @@ impl Libvirt {
                         active,
                         ready: marker.is_some(),
                         hosts: marker.and_then(|digest| digest.parse().ok()),
+                        placement,
                         uses: definition.uses,
                     },
                 );
             }
         }
         Ok(observed)
+    }
+}
+
+/// What [`UNDEFINE`] says, and what a libvirt of this version may keep beside.
+const fn undefine_flags(version: u32) -> u32 {
+    /// libvirt 8.9.0: the first that has a say in the state of TPMs. Earlier ones refuse the flag,
+    /// and remove the state always.
+    const KEEPS_TPM: u32 = 8_009_000;
+    match version >= KEEPS_TPM {
+        true => UNDEFINE | sys::VIR_DOMAIN_UNDEFINE_TPM,
+        false => UNDEFINE,
     }
 }
 
@@ -352,7 +370,9 @@ impl Hypervisor for Libvirt {
 
     fn define_domain(&self, name: &str, xml: &str) -> Result<(), PortError> {
         self.own_domain(name)?;
-        fs::create_dir_all(self.paths.root().join("console"))?;
+        for directory in ["console", "nvram"] {
+            fs::create_dir_all(self.paths.root().join(directory))?;
+        }
         let define = self.connection.get().define_domain_xml(xml);
         define.map_err(LibvirtError::call(format!("define domain {name}")))?;
         Ok(())
@@ -408,8 +428,9 @@ impl Hypervisor for Libvirt {
         // One that ended by itself left its devices.
         self.traffic
             .clean_up(&Definition::read(name, &xml)?.uses.devices)?;
+        let version = self.connection.number()?;
         domain
-            .undefine_flags(UNDEFINE_ALL)
+            .undefine_flags(undefine_flags(version))
             .map_err(LibvirtError::call(format!("undefine domain {name}")))?;
         Ok(remove_if_there(&self.paths.ready(name))?)
     }
@@ -438,6 +459,23 @@ impl Hypervisor for Libvirt {
             memory: Bytes(info.memory << 10),
             cpu_time_ns: info.cpu_time,
         })
+    }
+
+    fn placement(&self, name: &str) -> Result<Placement, PortError> {
+        let domain = self.known_domain(name)?;
+        Ok(placement::read(self.connection.get(), &domain, name)?)
+    }
+
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        let Some(domain) = self.own_domain(name)? else {
+            return Ok(());
+        };
+        Ok(placement::move_to(
+            self.connection.get(),
+            &domain,
+            name,
+            split,
+        )?)
     }
 
     fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError> {

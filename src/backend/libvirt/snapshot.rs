@@ -75,6 +75,9 @@ fn uses(document: &roxmltree::Document<'_>) -> DomainUses {
         .unwrap_or_default();
     DomainUses {
         memory: Bytes(memory << 10),
+        // In KiB as well.
+        hugepages: attributes("hugepages", "page", "size")
+            .find_map(|size| Some(Bytes(size.parse::<u64>().ok()? << 10))),
         files: attributes("disk", "source", "file")
             .map(Into::into)
             .collect(),
@@ -111,9 +114,11 @@ mod tests {
         let xml = "<domain><name>n</name><memory unit='KiB'>2048</memory><devices>\
              <disk><source file='/a'/></disk><disk><source file='/b'/></disk>\
              <interface type='network'><mac address='52:54:00:00:00:01'/><source network='n'/><target dev='lp0'/></interface>\
-             <serial type='file'><source path='/c'/></serial></devices></domain>";
+             <serial type='file'><source path='/c'/></serial></devices>\
+             <memoryBacking><hugepages><page size='2048' unit='KiB'/></hugepages></memoryBacking></domain>";
         let uses = Definition::read("n", xml).unwrap().uses;
         assert_eq!(uses.memory, Bytes::mib(2));
+        assert_eq!(uses.hugepages, Some(Bytes::mib(2)));
         assert_eq!(uses.files, ["/a".into(), "/b".into()].into());
         assert_eq!(uses.networks, ["n".to_owned()].into());
         assert_eq!(uses.macs, ["52:54:00:00:00:01".parse().unwrap()].into());

@@ -12,11 +12,12 @@ use super::disks::{DISK, DiskSpec, disk};
 use super::guest::{FILE, FileSpec, file};
 use super::images::package;
 use super::instances::{INSTANCE, InstanceSpec, instances};
+use super::machine::{MACHINE, MachineSpec, machine};
 use super::settings::{self, SettingsSpec};
-use super::split::{SPLIT, split};
+use super::split::{SPLIT, SplitSpec, split};
 use super::vnets::{VNET, VnetSpec, vnet};
 use super::{items, time_span};
-use crate::model::{Name, Seconds, Split};
+use crate::model::{Name, Seconds};
 
 /// Disks and vnets that a domain may have: its PCI slots hold them all, and the seed disk.
 const DEVICES_MAX: usize = 12;
@@ -52,6 +53,12 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             Form::Map(&SPLIT),
             "{cpus: 1, memory: 512MiB}",
             "Its share of the host.",
+        ),
+        Key::new(
+            "machine",
+            Form::Map(&MACHINE),
+            "{firmware: uefi}",
+            "The machine it finds itself in.",
         ),
         Key::new(
             "disks",
@@ -103,7 +110,8 @@ pub(in super::super) struct GroupSpec {
 
 pub(in super::super) struct DomainSpec {
     pub image: Option<Written<Name>>,
-    pub split: Split,
+    pub split: SplitSpec,
+    pub machine: MachineSpec,
     pub disks: Vec<DiskSpec>,
     pub vnets: Vec<VnetSpec>,
     pub files: Vec<FileSpec>,
@@ -258,7 +266,8 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
     });
     Some(DomainSpec {
         image: fields.get("image").and_then(|at| at.parse("micro")),
-        split: split(&fields),
+        split: split(&fields).unwrap_or_default(),
+        machine: machine(&fields),
         disks: list("disks", "{name: data, size: 1GiB}", DEVICES_MAX)
             .iter()
             .filter_map(disk)
