@@ -101,8 +101,8 @@ enum Verb {
     Show(runs::ShowArgs),
     /// Take a lab down, with all that was made for it
     Down(down::DownArgs),
-    /// Print the JSON Schema of topologies, which editors use to complete and check them
-    Schema,
+    /// Print the JSON Schema of topologies or playbooks, which editors use to complete and check them
+    Schema(schema::SchemaArgs),
     /// Look at this machine
     #[command(subcommand)]
     Host(host::HostVerb),
@@ -155,7 +155,7 @@ fn run() -> ExitCode {
         Verb::Runs(args) => runs::runs(&global, &args),
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
-        Verb::Schema => schema::run(),
+        Verb::Schema(args) => schema::run(&args),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),
         Verb::HostInit(args) => host::init(&args),
