@@ -35,7 +35,7 @@ A first round:
   labrig rerun runs/PLAYBOOK/RUN   run it again from there
   labrig down LAB                  remove all of the lab
 
-Exit codes: 0 good, 1 a trial failed or a rerun differs, 2 usage, 3 bad input, 4 host or guest
+Exit codes: 0 good, 1 a trial failed, a rerun differs or `plan --exit-code` found work, 2 usage, 3 bad input, 4 host or guest
 failed, 5 interrupted, 70 a bug of labrig";
 
 /// Heading of the options that all verbs have, so that a verb's own stand out.

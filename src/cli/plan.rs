@@ -8,12 +8,16 @@ use super::error::Result;
 use super::state::State;
 use super::up::LabArgs;
 use super::{Global, output};
+use crate::report::plan_text;
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
 pub(super) struct PlanArgs {
     /// Topology file
     topology: PathBuf,
+    /// Exit with 1 when there is something to do
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     lab: LabArgs,
 }
@@ -29,14 +33,11 @@ pub(super) fn run(global: &Global, args: &PlanArgs) -> Result<ExitCode> {
     .plan()?;
     if global.json {
         output::print_json(&planned.plan)?;
-    } else if planned.plan.is_empty() {
-        output::print("nothing to do: the lab is as its file says")?;
     } else {
-        let mut text = String::new();
-        for action in &planned.plan.actions {
-            text.push_str(&format!("{:<44} {}\n", action.title(), action.reason));
-        }
-        output::print(text)?;
+        output::print(plan_text(&planned.plan))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match args.exit_code && !planned.plan.is_empty() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
 }

@@ -182,7 +182,7 @@ fn playbook_file(archive: &RunDir) -> Result<PathBuf> {
 
 /// Loads the playbook that an archive holds, after its inputs were checked against its lock.
 fn load_archived(archive: &RunDir, lab: &LabArgs) -> Result<LoadedPlaybook> {
-    if !lab.set.is_empty() {
+    if !lab.topology.set.is_empty() {
         return Err(
             Failure::usage("set a variable: those of a run are as they were")
                 .hint("leave --set out, or run the playbook anew with it"),
@@ -198,7 +198,7 @@ fn load_archived(archive: &RunDir, lab: &LabArgs) -> Result<LoadedPlaybook> {
             .hint("something else than labrig changed it: restore it from a copy"));
     }
     let playbook = playbook_file(archive)?;
-    let name = match &lab.name {
+    let name = match &lab.topology.name {
         Some(name) => name.clone(),
         None => leaf(archive, lock::LAB)?
             .parse()

@@ -14,19 +14,37 @@ use crate::engine::{Bus, Cancel};
 use crate::input::{self, Loaded, Options};
 use crate::model::{Name, Topology};
 
-/// Arguments of `up` that other verbs share.
+/// What the command line decides beside a topology.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct LabArgs {
+pub(super) struct TopologyChoice {
     /// Name of the lab, instead of the one that the topology or the archive gives
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
+    /// Gives a variable of the topology another value; may be given several times
+    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
+    pub set: Vec<(String, serde_json::Value)>,
+}
+
+impl TopologyChoice {
+    /// The same for whoever loads the topology.
+    pub(super) fn options(&self) -> Options {
+        Options {
+            name: self.name.clone(),
+            set: self.set.iter().cloned().collect(),
+            ..Options::default()
+        }
+    }
+}
+
+/// Arguments of `up` that other verbs share.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct LabArgs {
+    #[command(flatten)]
+    pub topology: TopologyChoice,
     /// Where it runs: embedded (a libvirtd of its own), qemu:///system, or a qemu+unix URI
     /// [default: where the lab is, else embedded]
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
     pub host: Option<HostKind>,
-    /// Gives a variable of the topology another value; may be given several times
-    #[arg(long, value_parser = parse_set, value_name = "NAME=VALUE")]
-    pub set: Vec<(String, serde_json::Value)>,
 }
 
 /// Parses `--set`.
@@ -40,11 +58,7 @@ pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::
 impl LabArgs {
     /// What the command line decides beside a file.
     pub(super) fn options(&self) -> Options {
-        Options {
-            name: self.name.clone(),
-            set: self.set.iter().cloned().collect(),
-            ..Options::default()
-        }
+        self.topology.options()
     }
 
     /// Loads a topology under the name that was asked for, and shows what should be looked at.

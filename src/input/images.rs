@@ -53,8 +53,7 @@ pub(super) fn find(
 }
 
 fn from_files(doc: &Doc, spec: &PathSpec, used: bool, known: &BTreeMap<PathBuf, Digest>) -> Found {
-    let home = doc.file.parent().unwrap_or(Path::new(""));
-    let resolve = |w: &Option<Written<PathBuf>>| w.as_ref().map(|w| home.join(&w.value));
+    let resolve = |w: &Option<Written<PathBuf>>| w.as_ref().map(|w| doc.beside(w));
     let (disk, kernel, initrd) = (
         resolve(&spec.disk),
         resolve(&spec.kernel),

@@ -81,10 +81,10 @@ pub struct LoadedPlaybook {
 }
 
 /// Keys that only playbooks have.
-const OF_PLAYBOOKS: [&str; 2] = ["trial", "topology"];
+const OF_PLAYBOOKS: &[&str] = &["trial", "topology"];
 
 /// Keys that only topologies have.
-const OF_TOPOLOGIES: [&str; 3] = ["domains", "vswitches", "images"];
+const OF_TOPOLOGIES: &[&str] = &["domains", "vswitches", "images"];
 
 /// A topology that may lack parts, with the notes that say why.
 struct Draft {
@@ -160,9 +160,9 @@ fn foreign_key(root: &Node, wanted: Language) -> Option<&'static str> {
         Language::Topology => (OF_TOPOLOGIES, OF_PLAYBOOKS),
         Language::Playbook => (OF_PLAYBOOKS, OF_TOPOLOGIES),
     };
-    match own.iter().any(|key| has(key)) {
+    match own.iter().any(&has) {
         true => None,
-        false => foreign.into_iter().find(has),
+        false => foreign.iter().copied().find(&has),
     }
 }
 

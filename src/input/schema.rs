@@ -48,7 +48,7 @@ impl Maker {
 
     fn form(&self, form: &Form) -> Value {
         match form {
-            Form::Text => json!({"type": "string", "minLength": 1}),
+            Form::Text => self.or_nothing(json!({"type": "string", "minLength": 1})),
             Form::Syntax(pattern) => {
                 self.or_expression(json!({"type": "string", "pattern": pattern}))
             }

@@ -64,7 +64,8 @@ impl Vars {
             return;
         }
         let source = at.fields(&SECRET).and_then(|fields| fields.get("env"));
-        let Some((source, variable)) = source.and_then(|at| Some((at.clone(), at.text("")?.value)))
+        let Some((source, variable)) =
+            source.and_then(|at| Some((at.clone(), at.text("DB_PASSWORD")?.value)))
         else {
             return;
         };

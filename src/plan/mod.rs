@@ -5,10 +5,12 @@
 
 mod action;
 mod budget;
+mod changes;
 mod desired;
 mod planner;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
+pub use changes::{Change, Effect, changes};
 pub use desired::{Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, GuestFiles};
 pub use planner::{plan, removal};

@@ -11,6 +11,9 @@ use std::net::Ipv4Addr;
 use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
 use crate::model::{MacAddr, Name, Observed, ObservedNetwork, Reservation};
 
+/// Why a domain is made that is not there.
+pub(super) const NEW_DOMAIN: &str = "the domain is new";
+
 /// What has to be done so that a host shows what is desired. Empty when it does already.
 pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
     let mut planner = Planner::new(observed);
@@ -57,7 +60,7 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
         .collect();
     let reason = |domain: &DesiredDomain| {
         let Some(seen) = observed.domains.get(&domain.libvirt_name) else {
-            return Some("the domain is new".to_owned());
+            return Some(NEW_DOMAIN.to_owned());
         };
         let files = domain.disks.iter().map(|disk| &disk.path);
         if seen.definition != Some(domain.definition) {

@@ -1,5 +1,6 @@
 //! Texts made from data: libvirt XML, the guest's seed, strict templates and what they see.
 
+mod conditions;
 pub mod context;
 mod domain_xml;
 mod error;

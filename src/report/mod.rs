@@ -5,6 +5,7 @@
 mod comparison;
 mod differences;
 mod number;
+mod plan_text;
 mod result_table;
 mod run_report;
 mod runs;
@@ -13,6 +14,7 @@ mod table;
 pub use comparison::comparison_text;
 pub use differences::differences_text;
 pub use number::number;
+pub use plan_text::plan_text;
 pub use result_table::{CellRow, FailedAttempt, MetricCell, ResultTable};
 pub use run_report::RunReport;
 pub use runs::runs_text;

@@ -143,8 +143,10 @@ impl<'a> Sources<'a> {
         groups: Option<&At<'a>>,
     ) -> Self {
         let groups = groups.map(|at| at.named("web: {image: micro}"));
-        let mut groups = groups.unwrap_or_default();
-        groups.retain(|(_, at)| at.part(&GROUP).is_some());
+        let groups = groups.unwrap_or_default();
+        for (_, group) in &groups {
+            group.part(&GROUP);
+        }
         Self {
             doc,
             expressions,
@@ -235,7 +237,7 @@ impl<'a> Sources<'a> {
             );
         }
         self.used.borrow_mut().insert(name);
-        found.map(|(_, at)| at.node())
+        found.filter(|(_, at)| at.is_map()).map(|(_, at)| at.node())
     }
 
     /// Warns of groups that no domain names.
