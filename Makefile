@@ -4,7 +4,7 @@ LABRIG  := target/release/labrig
 RUNS    ?= runs
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: demo test packages build lint bench clean
+.PHONY: demo test packages build docs lint bench clean
 
 # One file to a lab, a workload, an archive, and the same again.
 demo: build
@@ -24,6 +24,10 @@ packages:
 
 build: packages
 	cargo build --release
+
+# The lists of keys in docs/, from the tables that labrig reads files with.
+docs:
+	LABRIG_WRITE_DOCS=1 cargo test --test schema documentation
 
 lint:
 	cargo fmt --check

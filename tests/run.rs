@@ -212,6 +212,91 @@ fn an_experiment_is_archived_and_repeated_from_its_archive() {
         .says("not what the lock says");
 }
 
+/// Files below a directory that hold a text, and no seed disks.
+fn holding(directory: &Path, text: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap();
+    let entries = entries.map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|path| match fs::symlink_metadata(&path).unwrap() {
+        facts if facts.is_dir() => holding(&path, text),
+        facts if facts.is_file() && !path.to_string_lossy().contains("seed") => {
+            let content = fs::read(&path).unwrap();
+            let mut windows = content.windows(text.len());
+            let holds = windows.any(|window| window == text.as_bytes());
+            holds.then_some(path).into_iter().collect()
+        }
+        _ => Vec::new(),
+    });
+    found.collect()
+}
+
+#[test]
+fn an_archive_of_included_files_is_repeated_alone_and_holds_no_secret() {
+    const SECRET: &str = "hunter2-correct-horse";
+    let common = TOPOLOGY.replace(
+        "name: bench\n",
+        "vars: {password: {env: LAB_PASSWORD}, size: 1}\n",
+    );
+    let common = common + "    files: [{template: secret.tera, to: /etc/secret}]\n";
+    let mut lab = Lab::new("bench", "include: [../parts/common.yaml]\nname: bench\n");
+    lab.set("LAB_PASSWORD", SECRET);
+    fs::remove_file(lab.path("topology.yaml")).unwrap();
+    lab.write(
+        "labs/topology.yaml",
+        "include: [../parts/common.yaml]\nname: bench\n",
+    );
+    lab.write("parts/common.yaml", common);
+    lab.write("templates/secret.tera", "password = {{ vars.password }}\n");
+    let load =
+        "test $(cat /etc/secret | wc -c) -gt 12 && echo metric n {{ vars.size }}{{ k }} count";
+    let playbook = playbook("[1]", load).replace("topology.yaml", "../labs/topology.yaml");
+    lab.write(
+        "books/loads.yaml",
+        playbook.replace("repetitions: 1", "repetitions: 3"),
+    );
+
+    let check = ["check", "books/loads.yaml", "--set", "size=7"];
+    lab.labrig(check).exits(0);
+    let plan = lab
+        .labrig(["plan", "labs/topology.yaml", "--json", "--exit-code"])
+        .exits(1);
+    assert!(!plan.stdout.contains(SECRET));
+    let ran = lab
+        .labrig(["run", "books/loads.yaml", "--set", "size=7", "--json"])
+        .exits(0);
+    assert!(!format!("{}{}", ran.stdout, ran.stderr).contains(SECRET));
+    assert_eq!(
+        lab.exec("a", "cat /etc/secret"),
+        format!("password = {SECRET}")
+    );
+    assert_eq!(
+        holding(&lab.state().join("labs"), SECRET),
+        Vec::<PathBuf>::new()
+    );
+    let run = only_run(&lab, "runs", "loads");
+    assert_eq!(holding(&run, SECRET), Vec::<PathBuf>::new());
+    let stdout = fs::read_to_string(run.join("trials/0001-k=1/attempt-1/stdout")).unwrap();
+    assert_eq!(stdout, "metric n 71 count\n");
+
+    // All its files keep their places to each other, and its variables what they were.
+    for gone in ["labs", "parts", "books", "templates"] {
+        fs::remove_dir_all(lab.path(gone)).unwrap();
+    }
+    for input in [
+        "labs/topology.yaml",
+        "parts/common.yaml",
+        "books/loads.yaml",
+        "templates/secret.tera",
+    ] {
+        assert!(run.join("inputs").join(input).is_file(), "{input}");
+    }
+    lab.labrig(["rerun", run.to_str().unwrap(), "--runs", "again"])
+        .exits(0)
+        .prints("reproduced")
+        .says("nothing to do")
+        .does_not_say("this is not all as it was");
+    assert_eq!(holding(&lab.path("again"), SECRET), Vec::<PathBuf>::new());
+}
+
 #[test]
 fn a_failing_trial_is_kept_and_shown_and_tried_again() {
     let lab = Lab::new("bench", TOPOLOGY);

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+#[path = "wrong_input/language.rs"]
+mod language;
+
 use std::fs;
 use std::path::Path;
 
@@ -71,17 +74,21 @@ fn lay(directory: &Path, topology: &[u8], playbook: &[u8], template: &str) {
 
 #[test]
 fn the_examples_themselves_have_no_notes() {
-    let directory = tempfile::tempdir().unwrap();
-    lay(
-        directory.path(),
-        TOPOLOGY.as_bytes(),
-        PLAYBOOK.as_bytes(),
-        TEMPLATE,
-    );
-    let loaded = input::load_playbook(&directory.path().join("playbook.yaml"), &Options::default());
-    let loaded = loaded.unwrap_or_else(|notes| panic!("{notes}"));
-    assert_eq!(loaded.topology.warnings.to_string(), "");
-    assert_eq!(loaded.playbook.warnings.to_string(), "");
+    for table in TABLES {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("common.yaml"), table.common).unwrap();
+        lay(
+            directory.path(),
+            table.topology.as_bytes(),
+            table.playbook.as_bytes(),
+            TEMPLATE,
+        );
+        let file = directory.path().join("playbook.yaml");
+        let loaded = input::load_playbook(&file, &Options::default());
+        let loaded = loaded.unwrap_or_else(|notes| panic!("{notes}"));
+        assert_eq!(loaded.topology.warnings.to_string(), "");
+        assert_eq!(loaded.playbook.warnings.to_string(), "");
+    }
 }
 
 /// One mistake: a text of a file is replaced by another.
@@ -372,13 +379,47 @@ const ROWS: &[Row] = &[
     playbook("within: 10%", "within: 0%", "not a margin", "playbook.yaml:17:21", "above 0"),
 ];
 
+/// A table of mistakes, and the files without them.
+struct Table {
+    topology: &'static str,
+    playbook: &'static str,
+    common: &'static str,
+    rows: &'static [Row],
+}
+
+/// All tables: one for each area of the language that has files of its own.
+const TABLES: [Table; 2] = [
+    Table {
+        topology: TOPOLOGY,
+        playbook: PLAYBOOK,
+        common: "",
+        rows: ROWS,
+    },
+    Table {
+        topology: language::TOPOLOGY,
+        playbook: SMALL_PLAYBOOK,
+        common: language::COMMON,
+        rows: language::ROWS,
+    },
+];
+
+/// A playbook for labs that have a `web` and a `db`.
+const SMALL_PLAYBOOK: &str = "\
+version: 1
+name: oltp
+topology: topology.yaml
+trial: [{on: db, load: {run: x, adapter: lines, expect: 1s}}]
+metrics: {tps: {primary: true, unit: 1/s, better: higher}}
+";
+
 /// The notes that a row brings, one line each with its hint.
-fn notes(row: &Row) -> (usize, String) {
+fn notes(table: &Table, row: &Row) -> (usize, String) {
     let directory = tempfile::tempdir().unwrap();
     let mut texts = [
-        ("topology.yaml", TOPOLOGY),
-        ("playbook.yaml", PLAYBOOK),
+        ("topology.yaml", table.topology),
+        ("playbook.yaml", table.playbook),
         ("templates/a.tera", TEMPLATE),
+        ("common.yaml", table.common),
     ]
     .map(|(file, text)| (file, text.to_owned()));
     let (_, text) = texts
@@ -387,7 +428,8 @@ fn notes(row: &Row) -> (usize, String) {
         .unwrap();
     assert!(text.contains(row.old), "{} is not in {}", row.old, row.file);
     *text = text.replacen(row.old, row.new, 1);
-    let [topology, playbook, template] = texts.map(|(_, text)| text);
+    let [topology, playbook, template, common] = texts.map(|(_, text)| text);
+    fs::write(directory.path().join("common.yaml"), common).unwrap();
     lay(
         directory.path(),
         topology.as_bytes(),
@@ -412,8 +454,11 @@ fn notes(row: &Row) -> (usize, String) {
 #[test]
 fn every_mistake_is_noted_where_it_is() {
     let mut wrong = Vec::new();
-    for row in ROWS {
-        let (_, notes) = notes(row);
+    let rows = TABLES
+        .iter()
+        .flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    for (table, row) in rows.clone() {
+        let (_, notes) = notes(table, row);
         let found = notes.lines().any(|line| {
             let (what, hint) = line.split_once(" | ").unwrap_or((line, ""));
             what.starts_with(row.at) && what.contains(row.message) && hint.contains(row.hint)
@@ -434,15 +479,43 @@ fn every_mistake_is_noted_where_it_is() {
         wrong.is_empty(),
         "{} of {}:\n{}",
         wrong.len(),
-        ROWS.len(),
+        rows.clone().count(),
         wrong.join("\n")
     );
+    let topologies = rows.filter(|(_, row)| row.file != "playbook.yaml").count();
+    assert!(topologies >= 120, "{topologies}");
 }
 
 #[test]
 fn files_that_cannot_be_understood_at_all() {
-    let large = vec![b'#'; (8 << 20) + 1];
-    let cases: [(&[u8], &str, &str); 6] = [
+    let large = vec![b'#'; 100_000_000];
+    let laughs = (1..10).fold("a0: &a0 [x]\n".to_owned(), |text, i| {
+        format!(
+            "{text}a{i}: &a{i} [{}]\n",
+            vec![format!("*a{}", i - 1); 9].join(", ")
+        )
+    });
+    let deep = "[".repeat(100_000);
+    let wide = format!(
+        "version: 1\nname: x\ndomains: {{{}}}\n",
+        "a: 1, ".repeat(100_000)
+    );
+    let utf16: Vec<u8> = "name: x\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let cases: [(&[u8], &str, &str); 13] = [
+        (laughs.as_bytes(), "t.yaml:2:5", "anchors"),
+        (laughs.as_bytes(), "t.yaml:2:10", "aliases"),
+        (deep.as_bytes(), "t.yaml:1:256", "recursion limit exceeded"),
+        (wide.as_bytes(), "t.yaml:3:17", "\"a\" is given twice"),
+        (&utf16, "t.yaml:1:2", "control character"),
+        (
+            b"7\n",
+            "t.yaml:1:1",
+            "a map is wanted here, this is a number",
+        ),
+        (b"\xff\xfen\0", "t.yaml:1:1", "not UTF-8"),
         (b"", "t.yaml:1:1", "is empty"),
         (b"# only a comment\n", "t.yaml:1:1", "is empty"),
         (b"name: x\nb: \xff\n", "t.yaml:2:4", "not UTF-8"),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::error::Result;
+use super::up::TopologyChoice;
 use super::{Global, output};
-use crate::backend::host_shape;
 use crate::diag::Notes;
 use crate::input::{self, Options};
 
@@ -15,13 +15,12 @@ pub(super) struct CheckArgs {
     /// Topology or playbook files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    choice: TopologyChoice,
 }
 
 pub(super) fn run(global: &Global, args: &CheckArgs) -> Result<ExitCode> {
-    let options = Options {
-        host: Some(host_shape::shape()?),
-        ..Options::default()
-    };
+    let options = args.choice.options()?;
     let mut notes = Notes::default();
     for file in &args.files {
         let found = match check(file, &options) {

@@ -38,7 +38,7 @@ A first round:
   labrig rerun runs/PLAYBOOK/RUN   run it again from there
   labrig down LAB                  remove all of the lab
 
-Exit codes: 0 good, 1 a trial failed or a rerun differs, 2 usage, 3 bad input, 4 host or guest
+Exit codes: 0 good, 1 a trial failed, a rerun differs or `plan --exit-code` found work, 2 usage, 3 bad input, 4 host or guest
 failed, 5 interrupted, 70 a bug of labrig";
 
 /// Heading of the options that all verbs have, so that a verb's own stand out.
@@ -111,8 +111,8 @@ enum Verb {
     Graph(graph::GraphArgs),
     /// Tell other tools how to reach a lab's domains
     Inventory(inventory::InventoryArgs),
-    /// Print the JSON Schema of topologies, which editors use to complete and check them
-    Schema,
+    /// Print the JSON Schema of topologies or playbooks, which editors use to complete and check them
+    Schema(schema::SchemaArgs),
     /// Look at this machine
     #[command(subcommand)]
     Host(host::HostVerb),
@@ -168,7 +168,7 @@ fn run() -> ExitCode {
         Verb::Image(verb) => image::run(&global, &verb),
         Verb::Graph(args) => graph::run(&global, &args),
         Verb::Inventory(args) => inventory::run(&global, &args),
-        Verb::Schema => schema::run(),
+        Verb::Schema(args) => schema::run(&args),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),
         Verb::HostInit(args) => host::init(&args),

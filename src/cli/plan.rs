@@ -13,6 +13,7 @@ use super::error::Result;
 use super::state::State;
 use super::up::LabArgs;
 use super::{Global, output};
+use crate::report::plan_text;
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,9 @@ pub(super) struct PlanArgs {
     /// Show who has which CPUs and how much memory of the host instead
     #[arg(long)]
     split: bool,
+    /// Exit with 1 when there is something to do
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     lab: LabArgs,
 }
@@ -42,16 +46,13 @@ pub(super) fn run(global: &Global, args: &PlanArgs) -> Result<ExitCode> {
     output::print_notes(&planned.warnings);
     if global.json {
         output::print_json(&planned.plan)?;
-    } else if planned.plan.is_empty() {
-        output::print("nothing to do: the lab is as its file says")?;
     } else {
-        let mut text = String::new();
-        for action in &planned.plan.actions {
-            text.push_str(&format!("{:<44} {}\n", action.title(), action.reason));
-        }
-        output::print(text)?;
+        output::print(plan_text(&planned.plan))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match args.exit_code && !planned.plan.is_empty() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
 }
 
 /// Shows the budget: who has what of the host.

@@ -1,9 +1,10 @@
 //! Expressions in a topology: `{{ … }}` in its scalars, filled in before they are read.
 
-use serde_json::json;
-use tera::{Context, Value};
+use serde_json::{Map, Value, json};
+use tera::Context;
 
 use super::read::{Doc, Spot};
+use super::shape::{Form, Shape};
 use super::suggest;
 use super::templates::split_fields;
 use super::tree::{Kind, Node};
@@ -12,7 +13,7 @@ use crate::model::Name;
 use crate::render::context::RESERVED;
 use crate::render::{TemplateError, Templates};
 
-/// Keys whose values are filled in later, with all that template files see.
+/// Keys of the language whose values are filled in later, with all that template files see.
 const LATER: [&str; 2] = ["vars", "settings"];
 
 /// A domain that expressions are filled in for.
@@ -27,7 +28,9 @@ pub(super) struct Member<'a> {
 pub(super) struct Expressions<'a> {
     doc: &'a Doc,
     texts: Templates,
-    vars: Value,
+    values: &'a Map<String, Value>,
+    /// The same, as contexts share it.
+    vars: tera::Value,
     secrets: Vec<String>,
     lab: Option<Name>,
 }
@@ -44,11 +47,12 @@ impl Member<'_> {
 
 impl<'a> Expressions<'a> {
     /// Expressions that see `vars`, but no secrets.
-    pub fn new(doc: &'a Doc, vars: &Vars) -> Self {
+    pub fn new(doc: &'a Doc, vars: &'a Vars) -> Self {
         Self {
             doc,
             texts: Templates::at(None),
-            vars: Value::from_serializable(&vars.values),
+            values: &vars.values,
+            vars: tera::Value::from_serializable(&vars.values),
             secrets: vars.sources.keys().cloned().collect(),
             lab: None,
         }
@@ -59,22 +63,31 @@ impl<'a> Expressions<'a> {
         self.lab = Some(name.clone());
     }
 
-    /// Fills in all entries of the document but those that are filled in `later`.
-    pub fn render_sections(&self, root: &mut Node, later: &[&str]) {
+    /// Fills in all entries of the document, whose keys a table gives, but those that are filled in
+    /// `later`.
+    pub fn render_sections(&self, root: &mut Node, shape: &'static Shape, later: &[&str]) {
         let Kind::Map(map) = &mut root.kind else {
             return;
         };
         for entry in map.entries_mut() {
-            if !later.contains(&entry.key.as_str()) && has_expression(&entry.value) {
-                self.render(&mut entry.value, &entry.key, None);
+            if let Some(key) = shape.key(&entry.key)
+                && !later.contains(&key.name)
+            {
+                self.render(&mut entry.value, &key.form, key.name, None);
             }
         }
     }
 
     /// Fills in all expressions of a tree, but those under keys that are filled in later. One that
-    /// cannot be is noted, and its value unknown from then on.
-    pub fn render(&self, node: &mut Node, path: &str, member: Option<&Member<'_>>) {
-        if !has_expression(node) {
+    /// cannot be is noted, and its value unknown from then on. `form` is what may stand there.
+    pub fn render(
+        &self,
+        node: &mut Node,
+        form: &'static Form,
+        path: &str,
+        member: Option<&Member<'_>>,
+    ) {
+        if !has_expression(node, form) {
             return;
         }
         let mut context = Context::new();
@@ -87,10 +100,10 @@ impl<'a> Expressions<'a> {
             context.insert("index", &member.index);
             context.insert("count", &member.count);
         }
-        self.walk(node, path, &context, member.is_some());
+        self.walk(node, form, path, &context);
     }
 
-    fn walk(&self, node: &mut Node, path: &str, context: &Context, in_domain: bool) {
+    fn walk(&self, node: &mut Node, form: &'static Form, path: &str, context: &Context) {
         match &mut node.kind {
             Kind::Scalar { text, plain } => {
                 if !is_expression(text) {
@@ -99,7 +112,7 @@ impl<'a> Expressions<'a> {
                 match self.texts.render_text("expression", text, context) {
                     Ok(rendered) => {
                         // What is nothing but an expression is read as if its value stood there.
-                        *plain = is_whole(text);
+                        *plain = whole(text).is_some_and(|inner| !self.is_text(inner));
                         *text = rendered;
                     }
                     Err(error) => {
@@ -107,7 +120,7 @@ impl<'a> Expressions<'a> {
                             path: path.to_owned(),
                             span: node.span,
                         };
-                        self.note(&spot, &error, in_domain);
+                        self.note(&spot, &error, context.contains_key("name"));
                         node.kind = Kind::Unknown;
                     }
                 }
@@ -115,18 +128,33 @@ impl<'a> Expressions<'a> {
             Kind::Unknown => {}
             Kind::List(items) => {
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.walk(item, &format!("{path}[{i}]"), context, in_domain);
+                    self.walk(item, form.item(), &format!("{path}[{i}]"), context);
                 }
             }
             Kind::Map(map) => {
                 for entry in map.entries_mut() {
-                    if !LATER.contains(&entry.key.as_str()) && has_expression(&entry.value) {
+                    let Some(form) = filled_in_now(form, &entry.key) else {
+                        continue;
+                    };
+                    if has_expression(&entry.value, form) {
                         let path = format!("{path}.{}", entry.key);
-                        self.walk(&mut entry.value, &path, context, in_domain);
+                        self.walk(&mut entry.value, form, &path, context);
                     }
                 }
             }
         }
+    }
+
+    /// Whether an expression is nothing but the name of a text: it stays one, whatever it looks like.
+    fn is_text(&self, inner: &str) -> bool {
+        let inner = inner.trim();
+        if matches!(inner, "name" | "lab.name") {
+            return true;
+        }
+        let mut parts = inner.split('.');
+        let (root, first) = (parts.next(), parts.next().and_then(|n| self.values.get(n)));
+        let value = parts.try_fold(first, |value, part| Some(value?.get(part)));
+        root == Some("vars") && matches!(value, Some(Some(Value::String(_))))
     }
 
     fn note(&self, spot: &Spot, error: &TemplateError, in_domain: bool) {
@@ -163,28 +191,35 @@ impl<'a> Expressions<'a> {
     }
 }
 
-/// Whether a tree holds an expression that is filled in before it is read.
-pub(super) fn has_expression(node: &Node) -> bool {
+/// Whether a tree holds an expression that is filled in before it is read. `form` is what may stand
+/// there.
+pub(super) fn has_expression(node: &Node, form: &'static Form) -> bool {
     match &node.kind {
         Kind::Scalar { text, .. } => is_expression(text),
         Kind::Unknown => false,
-        Kind::List(items) => items.iter().any(has_expression),
-        Kind::Map(map) => map
-            .entries()
-            .iter()
-            .any(|e| !LATER.contains(&e.key.as_str()) && has_expression(&e.value)),
+        Kind::List(items) => items.iter().any(|item| has_expression(item, form.item())),
+        Kind::Map(map) => map.entries().iter().any(|entry| {
+            filled_in_now(form, &entry.key).is_some_and(|form| has_expression(&entry.value, form))
+        }),
     }
 }
 
-fn is_expression(text: &str) -> bool {
+/// What may stand under a key; none when it is filled in later. Names of a person's own choice are
+/// not keys of the language, whatever they are.
+fn filled_in_now(form: &'static Form, key: &str) -> Option<&'static Form> {
+    if form.is_map() && LATER.contains(&key) {
+        return None;
+    }
+    Some(form.under(key))
+}
+
+/// Whether a text holds an expression.
+pub(super) fn is_expression(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-/// Whether a text is one expression and nothing else.
-fn is_whole(text: &str) -> bool {
-    let inner = text
-        .trim()
-        .strip_prefix("{{")
-        .and_then(|t| t.strip_suffix("}}"));
-    inner.is_some_and(|inner| !inner.contains("{{") && !inner.contains("}}"))
+/// The inner part of a text that is one expression and nothing else.
+fn whole(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    (!inner.contains("{{") && !inner.contains("}}")).then_some(inner)
 }

@@ -1,7 +1,7 @@
 //! Reads the files that make up an input, and keeps them as they were.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::read::Doc;
 use super::tree::{self, Node, Span};
@@ -36,6 +36,19 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is over 8 MiB"));
     }
     Ok(content)
+}
+
+/// Joins a relative path, and takes leading `..` steps out where they undo a plain step, so that
+/// files are called as a person would call them.
+pub(super) fn beside(home: &Path, relative: &Path) -> PathBuf {
+    let (mut path, mut rest) = (home.to_owned(), relative);
+    while let Ok(shorter) = rest.strip_prefix("..")
+        && matches!(path.components().next_back(), Some(Component::Normal(_)))
+    {
+        path.pop();
+        rest = shorter;
+    }
+    path.join(rest)
 }
 
 /// Reads a YAML file into a tree; `number` is what the document calls it. What is wrong is noted; the

@@ -1,32 +1,36 @@
 //! Laying one part of a topology over another: included files, defaults and groups.
 
-use super::tree::{Kind, Mapping, Node};
+use super::tree::{Entry, Kind, Node};
 
 /// Lays `over` on `base`. Maps are joined key by key, null takes a key of `base` away, and everything
 /// else stands in the place of what was there.
-pub(super) fn merge(base: &Node, over: Node) -> Node {
-    let (Kind::Map(below), Kind::Map(above)) = (&base.kind, &over.kind) else {
-        return over;
-    };
-    let mut joined = Mapping::default();
-    for entry in below.entries() {
-        match above.get(&entry.key) {
-            None => joined.set(entry.clone()),
-            Some(own) if own.value.is_null() => {}
-            Some(own) => {
-                let mut own = own.clone();
-                own.value = merge(&entry.value, own.value);
-                joined.set(own);
+///
+/// A null that finds nothing to take away stays: it may take away what lies deeper, as a domain's own
+/// null does with what `defaults` say.
+pub(super) fn merge(base: Node, over: Node) -> Node {
+    let kind = match (base.kind, over.kind) {
+        (Kind::Map(mut joined), Kind::Map(above)) => {
+            for entry in above.into_entries() {
+                match joined.get_mut(&entry.key) {
+                    None => joined.set(entry),
+                    Some(_) if entry.value.is_null() => drop(joined.take(&entry.key)),
+                    Some(below) => {
+                        let kind = std::mem::replace(&mut below.value.kind, Kind::Unknown);
+                        let span = below.value.span;
+                        *below = Entry {
+                            value: merge(Node { span, kind }, entry.value),
+                            ..entry
+                        };
+                    }
+                }
             }
+            Kind::Map(joined)
         }
-    }
-    let new = above.entries().iter();
-    for entry in new.filter(|entry| below.get(&entry.key).is_none()) {
-        joined.set(entry.clone());
-    }
+        (_, kind) => kind,
+    };
     Node {
         span: over.span,
-        kind: Kind::Map(joined),
+        kind,
     }
 }
 
@@ -63,7 +67,7 @@ mod tests {
         ] {
             let node = |text| parse(text, 0).0.unwrap();
             assert_eq!(
-                flow(&merge(&node(base), node(over))),
+                flow(&merge(node(base), node(over))),
                 joined,
                 "{base} {over}"
             );

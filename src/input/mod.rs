@@ -6,6 +6,7 @@
 
 mod addresses;
 mod disks;
+mod doc;
 mod expressions;
 mod files;
 mod guest_path;
@@ -13,14 +14,18 @@ mod guest_settings;
 mod images;
 mod include;
 mod instances;
+mod language;
 mod merge;
 mod names;
 mod networks;
 mod placement;
 mod playbook;
 mod playbook_spec;
+mod playbook_steps;
 mod read;
+mod reference;
 mod resolve;
+mod scalar;
 mod schema;
 mod shape;
 mod shares;
@@ -35,13 +40,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use files::InputFile;
-pub use schema::topology_schema;
+pub use language::Language;
 pub use source::SourceMap;
 
 use crate::diag::Notes;
 use crate::model::{Digest, HostShape, Name, Playbook, Secrets, Topology};
 use crate::render::Templates;
-use read::Doc;
+use read::{At, Doc};
+use tree::{Kind, Node};
 
 /// What a caller may decide beside the file.
 #[derive(Debug, Clone, Default)]
@@ -82,6 +88,12 @@ pub struct LoadedPlaybook {
     /// The topology it names.
     pub topology: Loaded<Topology>,
 }
+
+/// Keys that only playbooks have.
+const OF_PLAYBOOKS: &[&str] = &["trial", "topology"];
+
+/// Keys that only topologies have.
+const OF_TOPOLOGIES: &[&str] = &["domains", "vswitches", "images"];
 
 /// A topology that may lack parts, with the notes that say why.
 struct Draft {
@@ -126,11 +138,56 @@ fn finish(draft: Option<Draft>, notes: Notes) -> Result<Loaded<Topology>, Notes>
 fn draft_topology(file: &Path, options: &Options) -> (Option<Draft>, Notes) {
     let doc = Doc::new(file);
     let draft = read_topology(&doc, options);
-    (draft, doc.into_notes().sorted())
+    let mut notes = doc.into_notes().sorted();
+    if let Some(draft) = &draft {
+        hide(&draft.secrets, &mut notes);
+    }
+    (draft, notes)
+}
+
+/// Takes secrets out of notes: a template's error may say what it found.
+fn hide(secrets: &Secrets, notes: &mut Notes) {
+    for note in &mut notes.0 {
+        for secret in secrets.reveal().values() {
+            for text in [Some(&mut note.message), note.hint.as_mut()] {
+                let text = text.filter(|text| text.contains(secret));
+                if let Some(text) = text {
+                    *text = text.replace(secret, "…");
+                }
+            }
+        }
+    }
+}
+
+/// The key that tells that a file is of the other language, and none of its own.
+fn foreign_key(root: &Node, wanted: Language) -> Option<&'static str> {
+    let Kind::Map(map) = &root.kind else {
+        return None;
+    };
+    let has = |key: &&str| map.get(key).is_some();
+    let (own, foreign) = match wanted {
+        Language::Topology => (OF_TOPOLOGIES, OF_PLAYBOOKS),
+        Language::Playbook => (OF_PLAYBOOKS, OF_TOPOLOGIES),
+    };
+    match own.iter().any(&has) {
+        true => None,
+        false => foreign.iter().copied().find(&has),
+    }
+}
+
+fn wrong_language(doc: &Doc, root: &Node, key: &str, message: String, hint: &str) {
+    if let Some(at) = At::top(doc, root).section(key) {
+        at.key_error(message, hint);
+    }
 }
 
 fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
     let (mut inputs, mut root) = include::read_with_includes(doc)?;
+    if let Some(key) = foreign_key(&root, Language::Topology) {
+        let message = format!("a topology is wanted, this is a playbook: it has {key:?}");
+        wrong_language(doc, &root, key, message, "`labrig run` takes a playbook");
+        return None;
+    }
     let mut spec = topology::TopologySpec::read(doc, &mut root, options)?;
     let templates = Templates::beside(&doc.file);
     let (topology, copied) = resolve::resolve(doc, &spec, options, &templates)?;
@@ -155,9 +212,10 @@ fn template_inputs(templates: &Templates) -> impl Iterator<Item = InputFile> {
     })
 }
 
-/// What a text means as a value in a topology, as in `--set users=100`.
+/// What a text means as a value in a topology, as in `--set users=100`. What is not a number, a
+/// truth value or null is a text.
 pub fn value_of(text: &str) -> serde_json::Value {
-    read::meaning(text)
+    scalar::value(text)
 }
 
 /// Whether a file is a playbook rather than a topology: a playbook has trials.
@@ -168,9 +226,9 @@ pub fn is_playbook(file: &Path) -> bool {
     // A file that cannot be understood is taken for a topology, whose loader says why, unless its
     // lines look like a playbook.
     let Some(text) = text else { return false };
-    match tree::parse(&text, 0).0.map(|root| root.kind) {
-        Some(tree::Kind::Map(map)) => map.get("trial").or_else(|| map.get("topology")).is_some(),
-        _ => text
+    match tree::parse(&text, 0).0 {
+        Some(root) => foreign_key(&root, Language::Topology).is_some(),
+        None => text
             .lines()
             .any(|line| line.starts_with("trial:") || line.starts_with("topology:")),
     }

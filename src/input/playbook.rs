@@ -1,15 +1,16 @@
 //! From a playbook as written to a playbook: roles and steps bound to the domains of its topology.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use super::files::{self, InputFile};
-use super::playbook_spec::{ActionSpec, FactorSpec, PlaybookSpec, RoleSpec, StepSpec};
+use super::playbook_spec::{FactorSpec, PlaybookSpec, RoleSpec};
+use super::playbook_steps::{ActionSpec, StepSpec};
 use super::read::{At, Doc, Spot, Written};
 use super::suggest;
 use super::templates::Checker;
 use super::tree::Node;
-use super::{Draft, Loaded, LoadedPlaybook, Options, SourceMap};
+use super::{Draft, Language, Loaded, LoadedPlaybook, Options, SourceMap};
 use crate::adapters;
 use crate::diag::{Note, Notes};
 use crate::model::{
@@ -56,6 +57,11 @@ fn read(doc: &Doc, options: &Options) -> (Option<ReadPlaybook>, Option<Draft>, N
     let Some((input, root)) = files::read_tree(doc, &doc.file, 0) else {
         return nothing();
     };
+    if let Some(key) = super::foreign_key(&root, Language::Playbook) {
+        let message = format!("a playbook is wanted, this is a topology: it has {key:?}");
+        super::wrong_language(doc, &root, key, message, "`labrig up` takes a topology");
+        return nothing();
+    }
     let Some(spec) = PlaybookSpec::read(doc, &At::top(doc, &root)) else {
         return nothing();
     };
@@ -70,7 +76,7 @@ fn read(doc: &Doc, options: &Options) -> (Option<ReadPlaybook>, Option<Draft>, N
     let (draft, notes) = match &spec.topology {
         None => (None, Notes::default()),
         Some(written) => {
-            let path = beside(home, &written.value);
+            let path = files::beside(home, Path::new(&written.value));
             if path.is_file() {
                 super::draft_topology(&path, options)
             } else {
@@ -97,19 +103,6 @@ fn read(doc: &Doc, options: &Options) -> (Option<ReadPlaybook>, Option<Draft>, N
         templates,
     });
     (read, Some(draft), notes)
-}
-
-/// Joins a relative path, and takes leading `..` steps out where they undo a plain step, so that
-/// files are called as a person would call them.
-fn beside(home: &Path, relative: &str) -> PathBuf {
-    let (mut path, mut rest) = (home.to_owned(), Path::new(relative));
-    while let Ok(shorter) = rest.strip_prefix("..")
-        && matches!(path.components().next_back(), Some(Component::Normal(_)))
-    {
-        path.pop();
-        rest = shorter;
-    }
-    path.join(rest)
 }
 
 fn check_adapters(doc: &Doc, spec: &PlaybookSpec) {

@@ -1,21 +1,18 @@
 //! A playbook file as written: every value with its place, defaults filled, nothing bound yet.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::guest_path::{file_mode, guest_path};
+use super::playbook_steps::{STEP, StepSpec, refuse_loads, steps, trial};
 use super::read::{At, Doc, Fields, Spot, Written};
-use super::topology::{time_span, version, word};
-use crate::model::{Better, Design, Level, MetricSpec, Name, Order, Seconds, ServiceVerb};
+use super::shape::{Form, Key, NAME, Shape, Word, words};
+use super::topology::version;
+use crate::model::{Better, Design, Level, MetricSpec, Name, Order};
 use crate::render::context::RESERVED;
 
 /// The only version of the playbook language.
 const VERSION: u64 = 1;
-
-/// Deadline of a step that gives none.
-const STEP_TIMEOUT: Seconds = Seconds(Duration::from_secs(60));
 
 /// Trials that one playbook may have.
 const TRIALS_MAX: u64 = 1_000_000;
@@ -26,8 +23,138 @@ const TERA_WORDS: [&str; 15] = [
     "loop", "self",
 ];
 
-/// What a step can do.
-pub(super) const ACTIONS: [&str; 6] = ["run", "template", "copy", "service", "wait", "load"];
+/// What a playbook is.
+pub(super) const PLAYBOOK: Shape = Shape::new(
+    "An experiment: what is done on a lab, and what is measured.",
+    &[
+        Key::required(
+            "version",
+            Form::Whole {
+                least: 1,
+                most: u64::MAX,
+            },
+            "1",
+            "Version of this language.",
+        ),
+        Key::required("name", NAME, "oltp", "Name of the experiment."),
+        Key::required(
+            "topology",
+            Form::Text,
+            "../topologies/quickstart.yaml",
+            "Topology of its lab, relative to this file.",
+        ),
+        Key::new(
+            "roles",
+            Form::Named(&Form::List(&Form::Text)),
+            "{db: [db], load: [client]}",
+            "Names for domains or counted groups, by what they do here.",
+        ),
+        Key::new(
+            "factors",
+            Form::Named(&Form::List(&Form::Scalar)),
+            "{threads: [1, 2, 4]}",
+            "What is varied, with its levels. Steps of a trial see it, as in {{ threads }}.",
+        ),
+        Key::new(
+            "design",
+            Form::Map(&DESIGN),
+            "{repetitions: 6, seed: 7}",
+            "How often and in which order trials are run.",
+        ),
+        Key::new(
+            "setup",
+            Form::List(&Form::Map(&STEP)),
+            "[{on: db, run: …}]",
+            "Steps that are done once, before the first trial.",
+        ),
+        Key::required(
+            "trial",
+            Form::List(&Form::Map(&STEP)),
+            "[{on: load, load: {run: …, adapter: sysbench, expect: 10s}}]",
+            "Steps of every trial; one is the load.",
+        ),
+        Key::required(
+            "metrics",
+            Form::Keyed(&Form::Map(&METRIC)),
+            "{tps: {primary: true, unit: 1/s, better: higher}}",
+            "What is taken from the load's output, by the name that the adapter gives it.",
+        ),
+        Key::new(
+            "reproduce",
+            Form::Map(&REPRODUCE),
+            "{within: 10%}",
+            "When a rerun counts as reproduced.",
+        ),
+    ],
+);
+
+const DESIGN: Shape = Shape::new(
+    "The design of the experiment.",
+    &[
+        Key::new(
+            "repetitions",
+            Form::Whole {
+                least: 1,
+                most: 100_000,
+            },
+            "6",
+            "Trials of each combination of levels; 6 when left out.",
+        ),
+        Key::new(
+            "order",
+            Form::Words(words::<Order>),
+            "blocks",
+            "Order of trials: blocks has every combination once, in random order, before any comes again.",
+        ),
+        Key::new(
+            "seed",
+            Form::Whole {
+                least: 0,
+                most: u64::MAX,
+            },
+            "7",
+            "What the random order is drawn from; 1 when left out.",
+        ),
+    ],
+);
+
+const METRIC: Shape = Shape::new(
+    "A metric.",
+    &[
+        Key::new(
+            "primary",
+            Form::Truth,
+            "true",
+            "Whether the verdict is about it; exactly one is primary.",
+        ),
+        Key::required("unit", Form::Text, "1/s", "Unit that it is shown in."),
+        Key::required(
+            "better",
+            Form::Words(words::<Better>),
+            "higher",
+            "Which values are better.",
+        ),
+    ],
+);
+
+const REPRODUCE: Shape = Shape::new(
+    "When a rerun counts as reproduced.",
+    &[Key::required(
+        "within",
+        Form::Syntax("^[0-9.]+ *%$"),
+        "10%",
+        "How far a rerun may be from the first run; 10% when left out.",
+    )],
+);
+
+impl Word for Order {
+    const WORDS: &'static [(&'static str, Self)] = &[("blocks", Self::Blocks)];
+}
+
+impl Word for Better {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("higher", Self::Higher), ("lower", Self::Lower)];
+}
 
 pub(super) struct PlaybookSpec {
     pub name: Option<Written<Name>>,
@@ -51,66 +178,18 @@ pub(super) struct FactorSpec {
     pub levels: Vec<Level>,
 }
 
-pub(super) struct StepSpec {
-    pub spot: Spot,
-    pub name: Option<String>,
-    pub on: Vec<Written<String>>,
-    pub timeout: Seconds,
-    /// None when it was not understood.
-    pub action: Option<ActionSpec>,
-}
-
-pub(super) enum ActionSpec {
-    Run(Written<String>),
-    Template {
-        template: Written<String>,
-        to: String,
-        mode: u32,
-        vars: Map<String, Value>,
-    },
-    Copy {
-        from: Written<String>,
-        to: String,
-        mode: u32,
-    },
-    Service {
-        verb: ServiceVerb,
-        service: String,
-    },
-    WaitPort(u16),
-    WaitCommand(Written<String>),
-    Load {
-        run: Written<String>,
-        adapter: Written<String>,
-        expect: Seconds,
-    },
-}
-
 impl PlaybookSpec {
     /// Reads a playbook.
     pub fn read(doc: &Doc, top: &At<'_>) -> Option<Self> {
-        let fields = top.keys(&[
-            "version",
-            "name",
-            "topology",
-            "roles",
-            "factors",
-            "design",
-            "setup",
-            "trial",
-            "metrics",
-            "reproduce",
-        ])?;
+        let fields = top.fields(&PLAYBOOK)?;
         version(&fields, VERSION)?;
-        let topology = fields
-            .need("topology", "../topologies/quickstart.yaml")
-            .and_then(|at| {
-                let text = at.text("../topologies/quickstart.yaml")?;
-                Some(Written {
-                    value: text.value.to_owned(),
-                    spot: text.spot,
-                })
-            });
+        let topology = fields.get("topology").and_then(|at| {
+            let text = at.text("../topologies/quickstart.yaml")?;
+            Some(Written {
+                value: text.value.to_owned(),
+                spot: text.spot,
+            })
+        });
         let factors = fields
             .get("factors")
             .map(|at| factors(doc, &at))
@@ -118,7 +197,7 @@ impl PlaybookSpec {
         let design = design(&fields);
         check_size(&fields, &factors, &design);
         Some(Self {
-            name: fields.need("name", "oltp").and_then(|at| at.parse("oltp")),
+            name: fields.get("name").and_then(|at| at.parse("oltp")),
             topology,
             roles: fields.get("roles").map(|at| roles(&at)).unwrap_or_default(),
             factors,
@@ -147,7 +226,7 @@ fn roles(at: &At<'_>) -> Vec<RoleSpec> {
 }
 
 /// A list of names, in words: what they name is checked later.
-fn names(at: &At<'_>, example: &str) -> Vec<Written<String>> {
+pub(super) fn names(at: &At<'_>, example: &str) -> Vec<Written<String>> {
     let items = at.items(example);
     let texts = items.iter().filter_map(|item| item.text(example));
     texts
@@ -213,20 +292,16 @@ fn level(value: Value) -> Option<Level> {
 }
 
 fn design(fields: &Fields<'_>) -> Design {
-    let design = fields
-        .get("design")
-        .and_then(|at| at.keys(&["repetitions", "order", "seed"]));
+    let design = fields.get("design").and_then(|at| at.fields(&DESIGN));
     let get = |key: &str| design.as_ref().and_then(|design| design.get(key));
     Design {
         repetitions: get("repetitions")
-            .and_then(|at| at.integer(1, 100_000))
+            .and_then(|at| at.whole())
             .map_or(6, |n| n as u32),
         order: get("order")
-            .and_then(|at| at.choice(&[("blocks", Order::Blocks)]))
+            .and_then(|at| at.word())
             .unwrap_or(Order::Blocks),
-        seed: get("seed")
-            .and_then(|at| at.integer(0, u64::MAX))
-            .unwrap_or(1),
+        seed: get("seed").and_then(|at| at.whole()).unwrap_or(1),
     }
 }
 
@@ -243,228 +318,16 @@ fn check_size(fields: &Fields<'_>, factors: &[FactorSpec], design: &Design) {
     }
 }
 
-fn steps(at: &At<'_>) -> Vec<StepSpec> {
-    at.items("{on: db, run: …}")
-        .iter()
-        .filter_map(step)
-        .collect()
-}
-
-fn trial(doc: &Doc, fields: &Fields<'_>) -> Vec<StepSpec> {
-    let example = "[{on: load, load: {run: …, adapter: sysbench, expect: 10s}}]";
-    let Some(at) = fields.need("trial", example) else {
-        return Vec::new();
-    };
-    let steps = steps(&at);
-    let mut loads = steps
-        .iter()
-        .filter(|s| matches!(s.action, Some(ActionSpec::Load { .. })));
-    match (loads.next(), loads.next()) {
-        // A step that was not understood may have been the load.
-        (None, _) if steps.iter().all(|s| s.action.is_some()) && at.is_list() => {
-            at.error(
-                "no step of the trial is a load",
-                format!("one must be measured, as in {example}"),
-            );
-        }
-        (Some(first), Some(second)) => {
-            let note = doc.error(&second.spot, "a second load in the trial");
-            let note = note.hint("one load is measured in a trial: make the other a run step");
-            doc.push(note.label(Some(doc.place(&first.spot)), "the first"));
-        }
-        _ => {}
-    }
-    steps
-}
-
-fn refuse_loads(doc: &Doc, setup: &[StepSpec]) {
-    for step in setup
-        .iter()
-        .filter(|s| matches!(s.action, Some(ActionSpec::Load { .. })))
-    {
-        let note = doc.error(&step.spot, "a load in the setup is never measured");
-        doc.push(note.hint("move it to trial, or make it a run step"));
-    }
-}
-
-fn step(at: &At<'_>) -> Option<StepSpec> {
-    let fields = at.keys(&[
-        "on", "run", "template", "copy", "service", "wait", "load", "name", "timeout",
-    ])?;
-    let on = fields.need("on", "db").map(|at| match at.is_list() {
-        true => {
-            let on = names(&at, "db");
-            if on.is_empty() {
-                at.error(
-                    "this step is done nowhere",
-                    "name a role or domain, as in on: db",
-                );
-            }
-            on
-        }
-        false => at
-            .text("db")
-            .map(|text| Written {
-                value: text.value.to_owned(),
-                spot: text.spot,
-            })
-            .into_iter()
-            .collect(),
-    });
-    let written = fields.get("timeout").and_then(|at| time_span(&at, "60s"));
-    let name = fields.get("name").and_then(|at| at.text("prepare"));
-    let mut timeout = written.as_ref().map_or(STEP_TIMEOUT, |w| w.value);
-    let mut spot = at.spot();
-    let action = fields.one_of(&ACTIONS).and_then(|(key, at)| {
-        // The key is easier to see than the dash before it.
-        spot = Spot {
-            path: spot.path.clone(),
-            ..at.spot()
-        };
-        match key {
-            "load" => {
-                let (action, own) = load(&at, fields.get("timeout").as_ref())?;
-                timeout = own;
-                Some(action)
-            }
-            _ => action(key, &at),
-        }
-    });
-    Some(StepSpec {
-        spot,
-        name: name.map(|text| text.value.to_owned()),
-        on: on.unwrap_or_default(),
-        timeout,
-        action,
-    })
-}
-
-fn command(at: &At<'_>, example: &str) -> Option<Written<String>> {
-    let text = at.text(example)?;
-    if text.value.contains('\0') {
-        at.error(
-            "a command cannot hold a NUL character",
-            format!("as in {example}"),
-        );
-        return None;
-    }
-    Some(Written {
-        value: text.value.to_owned(),
-        spot: text.spot,
-    })
-}
-
-fn action(key: &str, at: &At<'_>) -> Option<ActionSpec> {
-    Some(match key {
-        "run" => ActionSpec::Run(command(at, "\"sysbench … prepare\"")?),
-        "template" => {
-            let fields = at.keys(&["template", "to", "mode", "vars"])?;
-            let template = fields
-                .need("template", "a.tera")
-                .and_then(|at| command(&at, "a.tera"));
-            let to = fields.need("to", "/etc/a").and_then(|at| guest_path(&at));
-            let mode = fields.get("mode").map_or(Some(0o644), |at| file_mode(&at));
-            let vars = fields
-                .get("vars")
-                .map_or(Some(Map::new()), |at| at.object());
-            ActionSpec::Template {
-                template: template?,
-                to: to?.value,
-                mode: mode?,
-                vars: vars?,
-            }
-        }
-        "copy" => {
-            let fields = at.keys(&["from", "to", "mode"])?;
-            let from = fields
-                .need("from", "files/a")
-                .and_then(|at| command(&at, "files/a"));
-            let to = fields.need("to", "/root/a").and_then(|at| guest_path(&at));
-            let mode = fields.get("mode").map_or(Some(0o644), |at| file_mode(&at));
-            ActionSpec::Copy {
-                from: from?,
-                to: to?.value,
-                mode: mode?,
-            }
-        }
-        "service" => {
-            let fields = at.keys(&["restart", "start", "stop"])?;
-            let (verb, at) = fields.one_of(&["restart", "start", "stop"])?;
-            let verb = match verb {
-                "start" => ServiceVerb::Start,
-                "stop" => ServiceVerb::Stop,
-                _ => ServiceVerb::Restart,
-            };
-            // Names of systemd units (systemd.unit(5)).
-            let allowed = |c: char| c.is_ascii_alphanumeric() || "@:_.-\\".contains(c);
-            ActionSpec::Service {
-                verb,
-                service: word(&at, "mariadb", allowed)?,
-            }
-        }
-        _ => {
-            let fields = at.keys(&["port", "command"])?;
-            let (key, at) = fields.one_of(&["port", "command"])?;
-            match key {
-                "port" => ActionSpec::WaitPort(at.integer(1, 65535)? as u16),
-                _ => ActionSpec::WaitCommand(command(&at, "\"test -e /run/ready\"")?),
-            }
-        }
-    })
-}
-
-/// A load and its deadline: what it says, else twice the expected time and half a minute.
-fn load(at: &At<'_>, outer_timeout: Option<&At<'_>>) -> Option<(ActionSpec, Seconds)> {
-    let fields = at.keys(&["run", "adapter", "expect", "timeout"])?;
-    let run = fields
-        .need("run", "\"sysbench … run\"")
-        .and_then(|at| command(&at, "\"sysbench … run\""));
-    let adapter = fields
-        .need("adapter", "sysbench")
-        .and_then(|at| command(&at, "sysbench"));
-    let expect = fields
-        .need("expect", "10s")
-        .and_then(|at| time_span(&at, "10s"));
-    let inner = fields.get("timeout");
-    if let (Some(_), Some(outer)) = (&inner, outer_timeout) {
-        outer.error("this load has a timeout of its own", "keep one of the two");
-    }
-    let limit = inner.as_ref().or(outer_timeout);
-    let timeout = limit.and_then(|at| Some((at, time_span(at, "40s")?)));
-    let expect = expect?.value;
-    if let Some((at, timeout)) = &timeout
-        && timeout.value < expect
-    {
-        at.error(
-            format!(
-                "the load is given up after {}, before it should end",
-                timeout.value
-            ),
-            format!("it is expected to take {expect}: allow more than that"),
-        );
-    }
-    let usual = Seconds(expect.0 * 2 + Duration::from_secs(30));
-    let timeout = timeout.map_or(usual, |(_, timeout)| timeout.value);
-    Some((
-        ActionSpec::Load {
-            run: run?,
-            adapter: adapter?,
-            expect,
-        },
-        timeout,
-    ))
-}
-
 fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
     let example = "tps: {primary: true, unit: 1/s, better: higher}";
-    let Some(at) = fields.need("metrics", &format!("{{{example}}}")) else {
+    let Some(at) = fields.get("metrics") else {
         return Vec::new();
     };
     let mut metrics = Vec::new();
     let mut primary: Option<Spot> = None;
     let mut sound = true;
     for (name, at) in at.entries(example) {
-        let Some(fields) = at.keys(&["primary", "unit", "better"]) else {
+        let Some(fields) = at.fields(&METRIC) else {
             sound = false;
             continue;
         };
@@ -489,10 +352,8 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
                 primary = Some(name.spot.clone());
             }
         }
-        let better = fields
-            .need("better", "higher")
-            .and_then(|at| at.choice(&[("higher", Better::Higher), ("lower", Better::Lower)]));
-        let unit = fields.need("unit", "1/s").and_then(|at| at.text("1/s"));
+        let better = fields.get("better").and_then(|at| at.word::<Better>());
+        let unit = fields.get("unit").and_then(|at| at.text("1/s"));
         let (Some(better), Some(unit)) = (better, unit) else {
             sound = false;
             continue;
@@ -520,10 +381,7 @@ fn metrics(doc: &Doc, fields: &Fields<'_>) -> Vec<MetricSpec> {
 
 /// The margin as a part of one, from a percentage.
 fn margin(fields: &Fields<'_>) -> Option<f64> {
-    let at = fields
-        .get("reproduce")?
-        .keys(&["within"])?
-        .need("within", "10%")?;
+    let at = fields.get("reproduce")?.fields(&REPRODUCE)?.get("within")?;
     let text = at.text("10%")?.value;
     let number = text
         .strip_suffix('%')

@@ -1,43 +1,16 @@
 //! A typed reader over the tree: it takes what is right and notes all that is not.
 
-use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-use super::shape::{Form, Key, Shape, Word};
-use super::source;
+pub(super) use super::doc::{Doc, Spot, Written};
+use super::scalar::meaning;
+use super::shape::{Form, Shape, Word};
 use super::suggest;
 use super::tree::{Entry, Kind, Mapping, Node, Span};
-use crate::diag::{Note, Notes, Place};
 use crate::model::Name;
-
-/// The file that is being read with those that it includes, and the notes about them so far.
-pub(super) struct Doc {
-    pub file: PathBuf,
-    /// All files, in the order of [`Span::file`]; `file` is the first.
-    files: RefCell<Vec<PathBuf>>,
-    notes: RefCell<Notes>,
-    /// What was noted where: a value that is read for many domains is wrong once.
-    noted: RefCell<HashSet<(Place, String)>>,
-}
-
-/// A path of the document and where it stands; what later checks point at.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Spot {
-    pub path: String,
-    pub span: Span,
-}
-
-/// A value as written, with its spot.
-#[derive(Debug, Clone)]
-pub(super) struct Written<T> {
-    pub value: T,
-    pub spot: Spot,
-}
 
 /// A position in the tree.
 #[derive(Clone)]
@@ -54,83 +27,9 @@ pub(super) struct At<'a> {
 pub(super) struct Fields<'a> {
     at: At<'a>,
     map: &'a Mapping,
-    /// The table of its keys, where there is one.
-    shape: Option<&'static Shape>,
+    shape: &'static Shape,
     /// Whether a key was refused: then it may be the one that seems to be missing.
     refused: bool,
-}
-
-impl Doc {
-    pub fn new(file: &Path) -> Self {
-        Self {
-            file: file.to_owned(),
-            files: RefCell::new(vec![file.to_owned()]),
-            notes: RefCell::default(),
-            noted: RefCell::default(),
-        }
-    }
-
-    /// Takes up another file; gives what its spans call it.
-    pub fn add_file(&self, file: &Path) -> u16 {
-        let mut files = self.files.borrow_mut();
-        files.push(file.to_owned());
-        // There are never so many: an include is refused long before.
-        u16::try_from(files.len() - 1).unwrap_or(u16::MAX)
-    }
-
-    /// All files so far.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.files.borrow().clone()
-    }
-
-    /// A path that is written relative to the file in which it is written.
-    pub fn beside(&self, written: &Written<PathBuf>) -> PathBuf {
-        let files = self.files.borrow();
-        let home = files[usize::from(written.spot.span.file)].parent();
-        home.unwrap_or(Path::new("")).join(&written.value)
-    }
-
-    /// Adds a note.
-    pub fn push(&self, note: Note) {
-        let mut noted = self.noted.borrow_mut();
-        let is_new = match &note.place {
-            Some(place) => noted.insert((place.clone(), note.message.clone())),
-            None => true,
-        };
-        if is_new {
-            self.notes.borrow_mut().push(note);
-        }
-    }
-
-    /// How many notes there are so far.
-    pub fn count(&self) -> usize {
-        self.notes.borrow().0.len()
-    }
-
-    /// An error at a spot, to be pushed.
-    pub fn error(&self, spot: &Spot, message: impl Into<String>) -> Note {
-        Note::error(&spot.path, message).at(self.place(spot))
-    }
-
-    /// The place of a spot.
-    pub fn place(&self, spot: &Spot) -> Place {
-        self.place_of(spot.span)
-    }
-
-    /// The place of a span.
-    pub fn place_of(&self, span: Span) -> Place {
-        source::place(&self.files.borrow(), span)
-    }
-
-    /// Whether one of the notes so far is an error.
-    pub fn has_errors(&self) -> bool {
-        self.notes.borrow().has_errors()
-    }
-
-    /// All notes.
-    pub fn into_notes(self) -> Notes {
-        self.notes.into_inner()
-    }
 }
 
 impl<'a> At<'a> {
@@ -224,6 +123,15 @@ impl<'a> At<'a> {
         self.doc.push(note.label(Some(other), "the other one"));
     }
 
+    /// Notes an error at the key of what is here.
+    pub fn key_error(&self, message: impl Into<String>, hint: impl Into<String>) {
+        let spot = Spot {
+            path: self.path.clone(),
+            span: self.key.unwrap_or(self.node.span),
+        };
+        self.doc.push(self.doc.error(&spot, message).hint(hint));
+    }
+
     /// Whether nothing is written here.
     pub fn is_null(&self) -> bool {
         self.node.is_null()
@@ -258,11 +166,7 @@ impl<'a> At<'a> {
     /// A map with the keys of a table. Keys that it does not know, and those that must be there and
     /// are not, are noted.
     pub fn fields(&self, shape: &'static Shape) -> Option<Fields<'a>> {
-        let known: Vec<_> = shape.keys.iter().map(|key| key.name).collect();
-        let fields = Fields {
-            shape: Some(shape),
-            ..self.keys(&known)?
-        };
+        let fields = self.part(shape)?;
         for key in shape.keys.iter().filter(|key| key.is_required) {
             if fields.map.get(key.name).is_none() {
                 fields.is_missing(key.name, key.example);
@@ -271,30 +175,27 @@ impl<'a> At<'a> {
         Some(fields)
     }
 
-    /// A map with these keys only.
-    pub fn keys(&self, known: &[&str]) -> Option<Fields<'a>> {
-        let map = self.mapping(&format!("{}: …", known.first().unwrap_or(&"key")))?;
+    /// A map with keys of a table, of which any may be missing.
+    pub fn part(&self, shape: &'static Shape) -> Option<Fields<'a>> {
+        let known = || shape.keys.iter().map(|key| key.name);
+        let map = self.mapping(&format!("{}: …", known().next().unwrap_or("key")))?;
         let mut refused = false;
         for entry in map.entries() {
-            if !known.contains(&entry.key.as_str()) {
+            if shape.key(&entry.key).is_none() {
                 refused = true;
-                let child = self.child(entry);
                 let spot = Spot {
-                    path: child.path,
+                    path: self.path_of(entry),
                     span: entry.key_span,
                 };
-                let hint = suggest::advice(&entry.key, "known keys here", known.iter().copied());
-                self.doc.push(
-                    self.doc
-                        .error(&spot, format!("unknown key {:?}", entry.key))
-                        .hint(hint),
-                );
+                let message = format!("unknown key {:?}", entry.key);
+                let hint = suggest::advice(&entry.key, "known keys here", known());
+                self.doc.push(self.doc.error(&spot, message).hint(hint));
             }
         }
         Some(Fields {
             at: self.clone(),
             map,
-            shape: None,
+            shape,
             refused,
         })
     }
@@ -359,16 +260,19 @@ impl<'a> At<'a> {
         }
     }
 
-    fn child(&self, entry: &'a Entry) -> Self {
-        let path = match self.path.is_empty() {
+    fn path_of(&self, entry: &Entry) -> String {
+        match self.path.is_empty() {
             true => entry.key.clone(),
             false => format!("{}.{}", self.path, entry.key),
-        };
+        }
+    }
+
+    fn child(&self, entry: &'a Entry) -> Self {
         Self {
             doc: self.doc,
             node: &entry.value,
             key: Some(entry.key_span),
-            path,
+            path: self.path_of(entry),
             form: None,
         }
     }
@@ -467,19 +371,14 @@ impl<'a> At<'a> {
         self.integer(least, most)
     }
 
-    /// One of the words of `T`.
-    pub fn word<T: Word>(&self) -> Option<T> {
-        self.choice(T::WORDS)
+    /// Whether a map stands here.
+    pub fn is_map(&self) -> bool {
+        matches!(self.node.kind, Kind::Map(_))
     }
 
     /// Whether this very text stands here.
     pub fn is_text(&self, wanted: &str) -> bool {
         matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
-    }
-
-    /// Whether a map stands here.
-    pub fn is_map(&self) -> bool {
-        matches!(self.node.kind, Kind::Map(_))
     }
 
     /// Whether a text stands here, rather than a number or a truth value.
@@ -501,16 +400,13 @@ impl<'a> At<'a> {
         None
     }
 
-    /// One of some words.
-    pub fn choice<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
-        let text = self.text(words.first().map_or("", |(word, _)| word))?;
-        let found = words.iter().find(|(word, _)| *word == text.value);
+    /// One of the words of `T`.
+    pub fn word<T: Word>(&self) -> Option<T> {
+        let words = || T::WORDS.iter().map(|(word, _)| *word);
+        let text = self.text(words().next().unwrap_or_default())?;
+        let found = T::WORDS.iter().find(|(word, _)| *word == text.value);
         if found.is_none() {
-            let hint = suggest::advice(
-                text.value,
-                "known words",
-                words.iter().map(|(word, _)| *word),
-            );
+            let hint = suggest::advice(text.value, "known words", words());
             self.error(format!("{:?} is not known here", text.value), hint);
         }
         found.map(|(_, value)| *value)
@@ -566,9 +462,8 @@ impl<'a> Fields<'a> {
     /// The value of a key, when it is written.
     pub fn get(&self, key: &str) -> Option<At<'a>> {
         let at = self.map.get(key).map(|entry| self.at.child(entry))?;
-        let known = self.shape.and_then(|shape| shape.key(key));
-        Some(match known {
-            Some(Key { form, .. }) => at.formed(form),
+        Some(match self.shape.key(key) {
+            Some(key) => at.formed(&key.form),
             None => at,
         })
     }
@@ -597,7 +492,7 @@ impl<'a> Fields<'a> {
             .iter()
             .filter(|e| keys.contains(&e.key.as_str()));
         match (found.next(), found.next()) {
-            (Some(first), None) => Some((&first.key, self.at.child(first))),
+            (Some(first), None) => Some((&first.key, self.get(&first.key)?)),
             (None, _) if self.refused => None,
             (None, _) => {
                 self.at.error(
@@ -619,49 +514,6 @@ impl<'a> Fields<'a> {
                 doc.push(note.label(Some(first_place), "the other"));
                 None
             }
-        }
-    }
-}
-
-/// What a plain scalar means: serde_yaml decides. A number that JSON cannot hold comes out as null.
-pub(super) fn meaning(text: &str) -> Value {
-    // Most scalars are words; only these beginnings can be anything else.
-    let other = |b: u8| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'~');
-    let word = matches!(text.len(), 4 | 5);
-    match text.bytes().next() {
-        None => Value::Null,
-        Some(first) if other(first) || word => match serde_yaml::from_str(text) {
-            Ok(value @ (Value::Null | Value::Bool(_) | Value::Number(_))) => value,
-            _ => Value::String(text.to_owned()),
-        },
-        Some(_) => Value::String(text.to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_scalars_mean_what_yaml_1_2_says() {
-        let cases = [
-            ("1", Value::from(1)),
-            ("-1.5", Value::from(-1.5)),
-            ("1.0", Value::from(1.0)),
-            ("0x1F", Value::from(31)),
-            ("true", Value::Bool(true)),
-            ("null", Value::Null),
-            ("~", Value::Null),
-            ("", Value::Null),
-            ("yes", Value::from("yes")),
-            ("off", Value::from("off")),
-            ("0755", Value::from("0755")),
-            ("12:34:56", Value::from("12:34:56")),
-            ("10.10.0.1", Value::from("10.10.0.1")),
-            ("2026-12-01", Value::from("2026-12-01")),
-        ];
-        for (text, value) in cases {
-            assert_eq!(meaning(text), value, "{text}");
         }
     }
 }

@@ -151,6 +151,44 @@ impl Key {
 }
 
 impl Form {
+    /// Whether a map with keys of the language may stand here.
+    pub fn is_map(&self) -> bool {
+        match self {
+            Self::Map(_) => true,
+            Self::Either(forms) => forms.iter().any(Self::is_map),
+            _ => false,
+        }
+    }
+
+    /// What may stand under a key of a map that stands here.
+    pub fn under(&'static self, key: &str) -> &'static Self {
+        match self {
+            Self::Map(shape) => shape.key(key).map_or(&Self::Any, |key| &key.form),
+            Self::Named(form) | Self::Keyed(form) => form,
+            Self::Either(forms) => {
+                let mut under = forms.iter().map(|form| form.under(key));
+                under
+                    .find(|form| !matches!(form, Self::Any))
+                    .unwrap_or(&Self::Any)
+            }
+            _ => &Self::Any,
+        }
+    }
+
+    /// What may stand in a list that stands here.
+    pub fn item(&'static self) -> &'static Self {
+        match self {
+            Self::List(form) => form,
+            Self::Either(forms) => {
+                let mut items = forms.iter().map(Self::item);
+                items
+                    .find(|form| !matches!(form, Self::Any))
+                    .unwrap_or(&Self::Any)
+            }
+            _ => &Self::Any,
+        }
+    }
+
     /// The range of the whole numbers among what it takes.
     pub fn range(&self) -> Option<(u64, u64)> {
         match self {

@@ -8,6 +8,11 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span as RawSpan};
 
+use super::scalar::is_null;
+
+/// Entries from which on a map has an index: fewer are compared in less time than one is hashed.
+const INDEXED: usize = 16;
+
 /// How deep lists and maps may nest; what labrig reads needs fewer than ten levels.
 const DEPTH: usize = 64;
 
@@ -52,6 +57,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mapping {
     entries: Vec<Entry>,
+    /// Where the keys of a large map are; empty while it is small, as nearly all are.
     index: HashMap<String, usize>,
 }
 
@@ -86,28 +92,58 @@ impl Mapping {
         &mut self.entries
     }
 
+    /// The entries themselves.
+    pub fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
     /// The entry of a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
-        self.index.get(key).map(|&i| &self.entries[i])
+        self.position(key).map(|i| &self.entries[i])
+    }
+
+    /// The entry of a key, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.position(key).map(|i| &mut self.entries[i])
+    }
+
+    /// Takes the entry of a key out.
+    pub fn take(&mut self, key: &str) -> Option<Entry> {
+        let taken = self.entries.remove(self.position(key)?);
+        let rest = std::mem::take(self).entries;
+        rest.into_iter().for_each(|entry| self.set(entry));
+        Some(taken)
     }
 
     /// Adds an entry, in the place of one with the same key.
     pub fn set(&mut self, entry: Entry) {
-        match self.index.get(&entry.key) {
-            Some(&i) => self.entries[i] = entry,
-            None => {
-                self.index.insert(entry.key.clone(), self.entries.len());
-                self.entries.push(entry);
-            }
+        if let Some(i) = self.position(&entry.key) {
+            self.entries[i] = entry;
+            return;
         }
+        self.entries.push(entry);
+        let count = self.entries.len();
+        // All that came before, when it has just become large.
+        let new = if count == INDEXED { 0 } else { count - 1 };
+        if count >= INDEXED {
+            let new = (new..).zip(&self.entries[new..]);
+            self.index
+                .extend(new.map(|(i, entry)| (entry.key.clone(), i)));
+        }
+    }
+
+    fn position(&self, key: &str) -> Option<usize> {
+        if self.index.is_empty() {
+            return self.entries.iter().position(|entry| entry.key == key);
+        }
+        self.index.get(key).copied()
     }
 }
 
 impl Node {
     /// Whether it is YAML's null, written or left out.
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, plain: true }
-            if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+        matches!(&self.kind, Kind::Scalar { text, plain: true } if is_null(text))
     }
 }
 
@@ -298,8 +334,8 @@ impl Builder<'_> {
                     }
                 }
                 Some((key, key_span)) => {
-                    if let Some(&first) = map.index.get(&key) {
-                        let other = Some((map.entries[first].key_span, "first given here"));
+                    if let Some(first) = map.get(&key) {
+                        let other = Some((first.key_span, "first given here"));
                         let message = format!("key {key:?} is given twice");
                         let hint = Some("keep one of them".to_owned());
                         self.flaws.push(Flaw {
@@ -419,6 +455,29 @@ mod tests {
             (&text[span.start..span.end], span.line, span.column),
             ("d e", 3, 6)
         );
+    }
+
+    #[test]
+    fn small_and_large_maps_find_their_keys() {
+        for count in [INDEXED - 1, INDEXED, 3 * INDEXED] {
+            let text: String = (0..count).map(|i| format!("k{i}: {i}\n")).collect();
+            let Some(Node {
+                kind: Kind::Map(mut map),
+                ..
+            }) = parse(&text, 0).0
+            else {
+                panic!()
+            };
+            assert!(map.take("k3").is_some() && map.take("k3").is_none());
+            for i in (0..count).filter(|i| *i != 3) {
+                let Kind::Scalar { text, .. } = &map.get(&format!("k{i}")).unwrap().value.kind
+                else {
+                    panic!()
+                };
+                assert_eq!(*text, i.to_string());
+            }
+            assert!(map.get("k3").is_none() && map.get("gone").is_none());
+        }
     }
 
     #[test]

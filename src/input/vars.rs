@@ -4,10 +4,23 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::expressions::has_expression;
 use super::read::{At, Doc, Written};
+use super::shape::{Form, Key, Shape};
 use super::suggest;
 use crate::diag::Note;
 use crate::model::Secrets;
+
+/// A variable whose value the environment gives.
+const SECRET: Shape = Shape::new(
+    "A secret.",
+    &[Key::required(
+        "env",
+        Form::Text,
+        "DB_PASSWORD",
+        "Environment variable that it comes from.",
+    )],
+);
 
 /// The variables of a topology.
 #[derive(Default)]
@@ -46,24 +59,36 @@ impl Vars {
             doc.push(doc.error(&name.spot, message).hint(hint));
             return;
         }
-        let Some(source) = at.is_map().then(|| at.section("env")).flatten() else {
-            if let Some(value) = at.value() {
-                self.values.insert(name.value.to_owned(), value);
-            }
+        if !(at.is_map() && at.section("env").is_some()) {
+            self.read_value(name.value, at);
+            return;
+        }
+        let source = at.fields(&SECRET).and_then(|fields| fields.get("env"));
+        let Some((source, variable)) =
+            source.and_then(|at| Some((at.clone(), at.text("DB_PASSWORD")?.value)))
+        else {
             return;
         };
-        let Some(variable) = at.keys(&["env"]).and(source.text("DB_PASSWORD")) else {
-            return;
-        };
-        let variable = variable.value.to_owned();
-        match std::env::var(&variable) {
+        match std::env::var(variable) {
             Ok(secret) if !secret.is_empty() => self.secrets.insert(name.value, secret),
             _ => source.error(
                 format!("environment variable {variable} is not set"),
                 format!("set it for labrig, as in {variable}=… labrig up …"),
             ),
         }
-        self.sources.insert(name.value.to_owned(), variable);
+        self.sources
+            .insert(name.value.to_owned(), variable.to_owned());
+    }
+
+    fn read_value(&mut self, name: &str, at: &At<'_>) {
+        if has_expression(at.node(), &Form::Any) {
+            at.error(
+                "a variable is a value: it holds no expression",
+                "write the value, or the expression where the variable is used",
+            );
+        } else if let Some(value) = at.value() {
+            self.values.insert(name.to_owned(), value);
+        }
     }
 
     fn unknown(&self, name: &str) -> Note {

@@ -5,6 +5,7 @@
 
 mod action;
 mod budget;
+mod changes;
 mod desired;
 mod network;
 mod planner;
@@ -14,6 +15,7 @@ mod shares;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
+pub use changes::{Change, Effect, changes};
 pub use desired::{
     Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, DesiredPort, GuestFiles,
 };

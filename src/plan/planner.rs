@@ -16,6 +16,9 @@ use crate::model::{
 };
 use crate::render::Hosts;
 
+/// Why a domain is made that is not there.
+pub(super) const NEW_DOMAIN: &str = "the domain is new";
+
 /// What has to be done so that a host shows what is desired. Empty when it does already.
 pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
     let mut planner = Planner::new(observed);
@@ -63,7 +66,7 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
         .collect();
     let reason = |domain: &DesiredDomain| {
         let Some(seen) = observed.domains.get(&domain.libvirt_name) else {
-            return Some("the domain is new".to_owned());
+            return Some(NEW_DOMAIN.to_owned());
         };
         let files = domain.disks.iter().map(|disk| &disk.path);
         if seen.definition != Some(domain.definition) {

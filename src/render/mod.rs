@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod apply_tests;
 mod cloud_init;
+mod conditions;
 pub mod context;
 mod domain_xml;
 mod error;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value};
 use tera::{Context, Tera};
 
+use super::conditions::{self, Asked};
 use super::error::{TemplateError, TemplatePlace};
 
 /// Largest template that is read.
@@ -38,6 +39,8 @@ struct State {
     sources: BTreeMap<String, TemplateFile>,
     texts: Tera,
     texts_held: usize,
+    /// What the conditions of files and texts ask for, by name.
+    asked: BTreeMap<String, Vec<Asked>>,
 }
 
 impl Templates {
@@ -48,6 +51,7 @@ impl Templates {
             sources: BTreeMap::new(),
             texts: new_tera(),
             texts_held: 0,
+            asked: BTreeMap::new(),
         };
         Self {
             directory,
@@ -90,6 +94,7 @@ impl Templates {
         let mut state = self.state();
         self.load(&mut state, name)?;
         state.check_roots(&state.files, name, name, context)?;
+        state.check_conditions(name, name, context)?;
         state
             .files
             .render(name, context)
@@ -208,6 +213,10 @@ impl Templates {
             if state.texts_held == TEXTS_KEPT {
                 state.texts = new_tera();
                 state.texts_held = 0;
+                let state = &mut *state;
+                state
+                    .asked
+                    .retain(|name, _| state.sources.contains_key(name));
             }
             // The text is its own name, so that it is compiled once however often it is used.
             state
@@ -215,8 +224,10 @@ impl Templates {
                 .add_raw_template(text, text)
                 .map_err(|e| TemplateError::of(&e, label))?;
             state.texts_held += 1;
+            state.ask(text, text);
         }
         state.check_roots(&state.texts, text, label, context)?;
+        state.check_conditions(text, label, context)?;
         state
             .texts
             .render(text, context)
@@ -256,6 +267,9 @@ impl Templates {
             .files
             .add_raw_templates(sources)
             .map_err(|e| TemplateError::of(&e, name));
+        for (name, file) in &batch {
+            state.ask(name, &file.content);
+        }
         // Kept in any case: whoever draws the error wants the lines.
         state.sources.extend(batch);
         added
@@ -303,6 +317,55 @@ impl Templates {
 }
 
 impl State {
+    /// Notes what the conditions of a template ask for.
+    fn ask(&mut self, name: &str, source: &str) {
+        let asked = conditions::asked(name, source);
+        if !asked.is_empty() {
+            self.asked.insert(name.to_owned(), asked);
+        }
+    }
+
+    /// Finds fields in conditions, of a template and those that it refers to, that `context` lacks.
+    fn check_conditions(
+        &self,
+        name: &str,
+        label: &str,
+        context: &Context,
+    ) -> Result<(), TemplateError> {
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let mut names = vec![name.to_owned()];
+        let mut next = 0;
+        while let Some(name) = names.get(next).cloned() {
+            next += 1;
+            for asked in self.asked.get(&name).into_iter().flatten() {
+                let there = context.get(asked.root).map(serde_json::to_value);
+                let Some(Ok(there)) = there else { continue };
+                let Some(message) = conditions::message(asked, &there) else {
+                    continue;
+                };
+                let mut place = asked.place.clone();
+                if !self.sources.contains_key(&name) {
+                    place.template = label.to_owned();
+                }
+                return Err(TemplateError::Tera {
+                    report: message.clone(),
+                    message,
+                    place: Some(place),
+                    always: false,
+                });
+            }
+            let content = self.sources.get(&name).map(|file| file.content.as_str());
+            for reference in references(content.unwrap_or_default()) {
+                if !names.contains(&reference) {
+                    names.push(reference);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Finds root variables that `context` lacks. Tera itself is silent about them in conditions.
     fn check_roots(
         &self,
@@ -442,6 +505,41 @@ mod tests {
             (vec!["typo".to_owned()], "part")
         );
         assert_eq!((place.line, place.column), (2, 9));
+    }
+
+    #[test]
+    fn fields_that_conditions_ask_for_must_be_there() {
+        let (_keep, templates) = directory(&[
+            ("top", "{% include 'part' %}"),
+            ("part", "\n{% if vars.typo %}x{% endif %}"),
+        ]);
+        let mut context = with_a();
+        context.insert("vars", &serde_json::json!({"type": 1}));
+        let error = templates.render("top", &context).unwrap_err();
+        let TemplateError::Tera {
+            message,
+            place: Some(place),
+            ..
+        } = error
+        else {
+            panic!("{error:?}")
+        };
+        assert!(
+            message.contains("`typo`") && message.ends_with("type"),
+            "{message}"
+        );
+        assert_eq!(
+            (place.template.as_str(), place.line, place.column),
+            ("part", 2, 12)
+        );
+        for (text, good) in [
+            ("{% if vars.typo %}x{% endif %}", false),
+            ("{% if vars.type %}x{% endif %}", true),
+            ("{% if vars.typo is defined %}x{% endif %}", true),
+        ] {
+            let rendered = templates.render_text("run", text, &context);
+            assert_eq!(rendered.is_ok(), good, "{text}");
+        }
     }
 
     #[test]

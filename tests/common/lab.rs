@@ -25,6 +25,8 @@ pub struct Lab {
     prefix: Vec<String>,
     /// Whether its libvirtd is not its own.
     on_shared_host: bool,
+    /// Environment variables for labrig, beside those of the test.
+    environment: Vec<(String, String)>,
 }
 
 impl Lab {
@@ -53,6 +55,7 @@ impl Lab {
             binary: env!("CARGO_BIN_EXE_labrig").into(),
             prefix: Vec::new(),
             on_shared_host: false,
+            environment: Vec::new(),
         };
         fs::create_dir(lab.state()).unwrap();
         fs::create_dir_all(lab.path("home")).unwrap();
@@ -74,6 +77,11 @@ impl Lab {
     pub fn on_shared_host(&mut self, prefix: Vec<String>) {
         self.prefix = prefix;
         self.on_shared_host = true;
+    }
+
+    /// Sets an environment variable for labrig.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
     }
 
     /// The directory everything of it is in.
@@ -130,6 +138,7 @@ impl Lab {
         }
         command
             .args(args)
+            .envs(self.environment.iter().cloned())
             .current_dir(self.directory())
             .env("HOME", self.path("home"))
             .env("TERM", "dumb")

@@ -127,10 +127,13 @@ fn up_changes_what_changed_and_nothing_else() {
     // More memory for one.
     let larger = PAIR.replacen("160MiB", "176MiB", 1);
     lab.write("topology.yaml", &larger);
-    lab.labrig(["plan", "topology.yaml"])
-        .exits(0)
+    lab.labrig(["plan", "topology.yaml", "--exit-code"])
+        .exits(1)
         .prints_row("start domain a its definition changed");
     lab.up().exits(0).does_not_say("domain b");
+    lab.labrig(["plan", "topology.yaml", "--exit-code"])
+        .exits(0)
+        .prints("nothing to do");
     assert_eq!(lab.status("a")["memory_mib"], 176);
     assert_ne!(lab.boot_id("a"), a);
     assert_eq!(lab.boot_id("b"), b);

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod changes;
 mod faults;
 mod host;
 mod network;

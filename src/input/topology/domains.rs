@@ -1,5 +1,7 @@
 //! Domains as written: counts, groups and defaults laid together, expressions filled in.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::expressions::{Expressions, Member, has_expression};
@@ -7,7 +9,7 @@ use super::super::merge::merge;
 use super::super::read::{At, Doc, Written};
 use super::super::shape::{Form, Key, NAME, Shape, TIME};
 use super::super::suggest;
-use super::super::tree::{Kind, Mapping, Node};
+use super::super::tree::{Kind, Node};
 use super::disks::{DISK, DiskSpec, disk};
 use super::guest::{FILE, FileSpec, file};
 use super::images::package;
@@ -17,6 +19,7 @@ use super::settings::{self, SettingsSpec};
 use super::split::{SPLIT, SplitSpec, split};
 use super::vnets::{VNET, VnetSpec, vnet};
 use super::{items, time_span};
+use crate::diag::Note;
 use crate::model::{Name, Seconds};
 
 /// Disks and vnets that a domain may have: its PCI slots hold them all, and the seed disk.
@@ -28,10 +31,16 @@ const FILES_MAX: usize = 1000;
 /// Domains that one key may stand for, and that a lab may have.
 pub(in super::super) const COUNT_MAX: u64 = 10_000;
 
-/// What a domain is.
+/// What a domain is. The first key is the one that stands with domains only.
 pub(super) const DOMAIN: Shape = Shape::merged(
     "A machine of the lab, or several that are alike.",
     &[
+        Key::new(
+            "groups",
+            Form::List(&NAME),
+            "[web]",
+            "Groups whose keys it takes; later ones win over earlier ones, its own over all.",
+        ),
         Key::new(
             "count",
             Form::Whole {
@@ -40,12 +49,6 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             },
             "4",
             "How many there are: a count of 4 makes NAME1 … NAME4.",
-        ),
-        Key::new(
-            "groups",
-            Form::List(&NAME),
-            "[web]",
-            "Groups whose keys it takes; later ones win over earlier ones, its own over all.",
         ),
         Key::required("image", NAME, "micro", "Its image."),
         Key::required(
@@ -99,7 +102,20 @@ pub(super) const DOMAIN: Shape = Shape::merged(
     ],
 );
 
-/// Keys that stand for a domain's own in `defaults` and `groups`: all but those that make no sense there.
+/// What `defaults` and groups are: all of a domain but the groups that it takes its keys from.
+pub(super) const GROUP: Shape = Shape::merged("Keys of several domains.", but_first(DOMAIN.keys));
+
+const fn but_first(keys: &'static [Key]) -> &'static [Key] {
+    match keys {
+        [_, rest @ ..] => rest,
+        [] => keys,
+    }
+}
+
+/// The form of a domain.
+const DOMAIN_FORM: Form = Form::Map(&DOMAIN);
+
+/// An entry of `domains`: one domain, or several that are counted.
 pub(in super::super) struct GroupSpec {
     /// The key; all its domains share it.
     pub name: Written<Name>,
@@ -137,23 +153,33 @@ pub(in super::super) struct Sources<'a> {
     doc: &'a Doc,
     expressions: &'a Expressions<'a>,
     defaults: Option<&'a Node>,
-    groups: Option<&'a Mapping>,
+    groups: Vec<(Written<Name>, At<'a>)>,
+    /// Groups that some domain names.
+    used: RefCell<BTreeSet<Name>>,
 }
 
 impl<'a> Sources<'a> {
-    /// Takes `defaults` and `groups` of the topology.
+    /// Takes `defaults` and `groups` of the topology. Their keys are checked here, for those that no
+    /// domain takes; their values are where domains take them.
     pub fn new(
         doc: &'a Doc,
         expressions: &'a Expressions<'a>,
         defaults: Option<&At<'a>>,
         groups: Option<&At<'a>>,
     ) -> Self {
-        let defaults = defaults.filter(|at| at.mapping("image: micro").is_some());
+        let groups = groups.map(|at| at.named("web: {image: micro}"));
+        let groups = groups.unwrap_or_default();
+        for (_, group) in &groups {
+            group.part(&GROUP);
+        }
         Self {
             doc,
             expressions,
-            defaults: defaults.map(At::node),
-            groups: groups.and_then(|at| at.mapping("web: {image: micro}")),
+            defaults: defaults
+                .filter(|at| at.part(&GROUP).is_some())
+                .map(At::node),
+            groups,
+            used: RefCell::default(),
         }
     }
 
@@ -161,8 +187,10 @@ impl<'a> Sources<'a> {
     pub fn group(&self, name: Written<Name>, at: &At<'_>) -> Option<GroupSpec> {
         at.mapping("image: …, split: {cpus: 1, memory: 512MiB}, vnets: [{vswitch: data}]")?;
         let node = self.merged(at);
-        let count = self.count(at, &node);
-        if !has_expression(&node) {
+        let count = at.of(&node).section("count");
+        let count = count.and_then(|at| at.integer(1, COUNT_MAX));
+        let count = count.map_or(1, |n| n as u32);
+        if !has_expression(&node, &DOMAIN_FORM) {
             let member = domain(&at.of(&node));
             return Some(GroupSpec {
                 name,
@@ -179,7 +207,8 @@ impl<'a> Sources<'a> {
                 index,
                 count,
             };
-            self.expressions.render(&mut node, at.path(), Some(&member));
+            self.expressions
+                .render(&mut node, &DOMAIN_FORM, at.path(), Some(&member));
             members.extend(domain(&at.of(&node)));
             // What is wrong with one is wrong with the others, in other words.
             if self.doc.count() > before {
@@ -193,56 +222,58 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// Its own keys over those of its groups over the defaults.
+    /// Its own keys over those of its groups over the defaults. What tells how many there are, and
+    /// what they take, is filled in.
     fn merged(&self, at: &At<'_>) -> Node {
-        let own = at.node();
-        let mut base = self.defaults.cloned();
-        let named = at.section("groups");
-        for group in named.map(|at| at.items("web")).unwrap_or_default() {
-            let Some(name) = group.parse::<Name>("web") else {
-                continue;
-            };
-            match self.groups.and_then(|groups| groups.get(&name.value)) {
-                Some(found) if matches!(found.value.kind, Kind::Map(_)) => {
-                    base = Some(match base {
-                        Some(base) => merge(&base, found.value.clone()),
-                        None => found.value.clone(),
-                    });
-                }
-                Some(_) => {}
-                None => {
-                    let known = self.groups.map(Mapping::entries).unwrap_or_default();
-                    let known = known.iter().map(|entry| entry.key.as_str());
-                    group.error(
-                        format!("unknown group {:?}", name.value.as_str()),
-                        suggest::advice(&name.value, "groups in this file", known),
-                    );
-                }
-            }
-        }
-        match base {
-            Some(base) => merge(&base, own.clone()),
-            None => own.clone(),
+        let mut own = at.node().clone();
+        self.fill_in("groups", &mut own, at);
+        let names = at.of(&own).section("groups");
+        let names = names.map(|at| at.items("web")).unwrap_or_default();
+        let groups = names.iter().filter_map(|name| self.named(name));
+        let bases = self.defaults.into_iter().chain(groups);
+        let base = bases.cloned().reduce(merge);
+        let mut node = match base {
+            Some(base) => merge(base, own),
+            None => own,
+        };
+        self.fill_in("count", &mut node, at);
+        node
+    }
+
+    fn fill_in(&self, key: &str, node: &mut Node, at: &At<'_>) {
+        if let Kind::Map(map) = &mut node.kind
+            && let Some(entry) = map.get_mut(key)
+        {
+            let path = format!("{}.{key}", at.path());
+            let form = DOMAIN_FORM.under(key);
+            self.expressions.render(&mut entry.value, form, &path, None);
         }
     }
 
-    fn count(&self, at: &At<'_>, node: &Node) -> u32 {
-        let Kind::Map(keys) = &node.kind else {
-            return 1;
-        };
-        let Some(entry) = keys.get("count") else {
-            return 1;
-        };
-        let mut only = Mapping::default();
-        only.set(entry.clone());
-        let mut only = Node {
-            span: node.span,
-            kind: Kind::Map(only),
-        };
-        self.expressions.render(&mut only, at.path(), None);
-        let fields = at.of(&only).keys(&["count"]);
-        let count = fields.and_then(|fields| fields.get("count")?.integer(1, COUNT_MAX));
-        count.map_or(1, |n| n as u32)
+    /// The group that is named; that there is none is noted.
+    fn named(&self, at: &At<'_>) -> Option<&'a Node> {
+        let name = at.parse::<Name>("web")?.value;
+        let found = self.groups.iter().find(|(group, _)| group.value == name);
+        if found.is_none() {
+            let known = self.groups.iter().map(|(group, _)| group.value.as_str());
+            at.error(
+                format!("unknown group {:?}", name.as_str()),
+                suggest::advice(&name, "groups in this file", known),
+            );
+        }
+        self.used.borrow_mut().insert(name);
+        found.filter(|(_, at)| at.is_map()).map(|(_, at)| at.node())
+    }
+
+    /// Warns of groups that no domain names.
+    pub fn warn_of_idle_groups(&self) {
+        let used = self.used.borrow();
+        for (group, _) in self.groups.iter().filter(|(g, _)| !used.contains(&g.value)) {
+            let message = format!("no domain is in group {:?}", group.value.as_str());
+            let note = Note::warning(&group.spot.path, message).at(self.doc.place(&group.spot));
+            self.doc
+                .push(note.hint("leave it out, or name it under a domain's groups"));
+        }
     }
 }
 

@@ -47,13 +47,18 @@ pub(super) fn file(at: &At<'_>) -> Option<FileSpec> {
         .get("vars")
         .map_or(Some(serde_json::Map::new()), |at| at.object());
     let template = template?;
+    let nowhere = || Written {
+        value: at.path().to_owned(),
+        spot: at.spot(),
+    };
+    // What is wrong is noted; the stand-ins only serve to look at the template as well.
     Some(FileSpec {
         template: Written {
             value: template.value.to_owned(),
             spot: template.spot,
         },
-        to: to?,
-        mode: mode?,
-        vars: vars?,
+        to: to.unwrap_or_else(nowhere),
+        mode: mode.unwrap_or_default(),
+        vars: vars.unwrap_or_default(),
     })
 }

@@ -44,8 +44,8 @@ use crate::model::{Bytes, Name, Seconds};
 /// The only version of the topology language.
 const VERSION: u64 = 1;
 
-/// Sections whose expressions are filled in domain by domain, or that hold none.
-const RENDERED_LATER: [&str; 5] = ["include", "vars", "defaults", "groups", "domains"];
+/// Sections whose expressions are filled in domain by domain; variables hold none.
+const RENDERED_LATER: [&str; 4] = ["vars", "defaults", "groups", "domains"];
 
 /// A topology file.
 pub(super) const TOPOLOGY: Shape = Shape::merged(
@@ -91,23 +91,23 @@ pub(super) const TOPOLOGY: Shape = Shape::merged(
             "{data: {subnet: 10.10.0.0/24}}",
             "Virtual switches by name.",
         ),
-        Key::new(
-            "defaults",
-            Form::Map(&domains::DOMAIN),
-            "{image: micro}",
-            "Keys of every domain that does not say otherwise.",
-        ),
-        Key::new(
-            "groups",
-            Form::Named(&Form::Map(&domains::DOMAIN)),
-            "{web: {image: micro}}",
-            "Keys of the domains that name the group.",
-        ),
         Key::required(
             "domains",
             Form::Named(&Form::Map(&domains::DOMAIN)),
             "{db: {image: …, split: {cpus: 1, memory: 512MiB}, vnets: [{vswitch: data}]}}",
             "Machines by name.",
+        ),
+        Key::new(
+            "defaults",
+            Form::Map(&domains::GROUP),
+            "{image: micro}",
+            "Keys of every domain that does not say otherwise.",
+        ),
+        Key::new(
+            "groups",
+            Form::Named(&Form::Map(&domains::GROUP)),
+            "{web: {image: micro}}",
+            "Keys of the domains that name the group.",
         ),
     ],
 );
@@ -138,14 +138,14 @@ impl TopologySpec {
         if let Some(lab) = lab {
             expressions.set_lab(lab);
         }
-        expressions.render_sections(root, &RENDERED_LATER);
+        expressions.render_sections(root, &TOPOLOGY, &RENDERED_LATER);
 
         let top = At::top(doc, root);
         let fields = top.fields(&TOPOLOGY)?;
         version(&fields, VERSION)?;
         let (defaults, groups) = (fields.get("defaults"), fields.get("groups"));
         let sources = domains::Sources::new(doc, &expressions, defaults.as_ref(), groups.as_ref());
-        Some(Self {
+        let spec = Self {
             name,
             host: fields
                 .get("host")
@@ -166,8 +166,10 @@ impl TopologySpec {
                 "db: {image: …, split: {cpus: 1, memory: 512MiB}, vnets: [{vswitch: data}]}",
                 |name, at| sources.group(name, at),
             ),
-            vars,
-        })
+            vars: Vars::default(),
+        };
+        sources.warn_of_idle_groups();
+        Some(Self { vars, ..spec })
     }
 }
 
@@ -175,14 +177,14 @@ impl TopologySpec {
 fn read_name(doc: &Doc, root: &Node, expressions: &Expressions<'_>) -> Option<Written<Name>> {
     let at = At::top(doc, root).section("name")?;
     let mut node = at.node().clone();
-    expressions.render(&mut node, at.path(), None);
+    expressions.render(&mut node, &NAME, at.path(), None);
     at.of(&node).parse("quickstart")
 }
 
 /// Checks the `version` key. With another version, nothing else of the file can be judged.
 pub(super) fn version(fields: &Fields<'_>, known: u64) -> Option<()> {
-    let at = fields.need("version", &known.to_string())?;
-    let version = at.integer(1, u64::MAX)?;
+    let at = fields.get("version")?;
+    let version = at.whole()?;
     if version != known {
         at.error(
             format!("version {version} of this language is not known"),
