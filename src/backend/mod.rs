@@ -11,6 +11,7 @@ pub mod host;
 pub mod images;
 mod lab_journal;
 pub mod libvirt;
+pub mod machine;
 mod namespaces;
 pub mod probe;
 pub mod ssh;

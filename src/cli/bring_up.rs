@@ -7,11 +7,12 @@ use super::lab::{self, HostKind, OpenLab, Record, linked_images};
 use super::state::State;
 use crate::backend::images::{self, Store};
 use crate::backend::{LabJournal, host, probe};
-use crate::diag::Notes;
+use crate::diag::{Note, Notes};
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
 use crate::model::{
-    Acceleration, Domain, Event, EventLevel, HostFacts, LabSecret, Observed, Topology,
+    Acceleration, Domain, DomainKind, Event, EventLevel, HostFacts, LabSecret, Name, Observed,
+    Topology,
 };
 use crate::plan::{self, Desired, GuestFiles, Plan};
 use crate::ports::{Hypervisor, ImageStore};
@@ -68,6 +69,9 @@ impl BringUp<'_> {
             .check()
             .map_err(|e| Failure::new(Kind::Interrupted, e))?;
 
+        if let Some(before) = Record::read(&paths)? {
+            lab::leave_machines(&paths, &before, Some(self.topology()))?;
+        }
         record.write(&paths)?;
         let store: Arc<dyn ImageStore> = Arc::new(Store::open(self.state.images()));
         self.provide_images(&plan, &store, bus, cancel).await?;
@@ -90,6 +94,12 @@ impl BringUp<'_> {
             hypervisor: Arc::clone(&lab.hypervisor) as Arc<dyn Hypervisor>,
             images: store,
             remote: Arc::clone(&lab.remote) as Arc<dyn crate::ports::Remote>,
+            directories: self
+                .topology()
+                .domains
+                .iter()
+                .map(|domain| (domain.name.clone(), lab.workplace(domain).files))
+                .collect(),
             journal: Arc::new(LabJournal::open(paths.journal())?),
             bus: bus.clone(),
             cancel: cancel.clone(),
@@ -149,7 +159,8 @@ impl BringUp<'_> {
         let acceleration = record.acceleration.unwrap_or(Acceleration::Emulation);
         let desired = Desired::of(topology, &paths, acceleration, secret, files)?;
         let plan = plan::plan(&desired, observed);
-        let mut notes = Notes(plan::check_budget(
+        let mut notes = Notes(unsupported(topology));
+        notes.0.extend(plan::check_budget(
             topology, &desired, observed, &plan, facts,
         ));
         for note in &mut notes.0 {
@@ -197,6 +208,10 @@ impl BringUp<'_> {
     }
 
     fn probe(&self, store: &dyn ImageStore, bus: &Bus) -> Result<Acceleration> {
+        if self.topology().images.is_empty() {
+            // There is nothing to boot.
+            return Ok(Acceleration::Emulation);
+        }
         for image in self.topology().images.values() {
             let Some(files) = store.find(image.key)? else {
                 continue;
@@ -220,4 +235,18 @@ impl BringUp<'_> {
         });
         Ok(Acceleration::Emulation)
     }
+}
+
+/// What a topology may say and no host can do yet.
+fn unsupported(topology: &Topology) -> Vec<Note> {
+    let domains = topology.domains.iter();
+    let containers = domains.filter(|d| matches!(d.kind, DomainKind::Container(_)));
+    let mut groups: Vec<_> = containers.map(|d| &d.group).collect();
+    groups.dedup();
+    let note = |group: &Name| {
+        let path = format!("domains.{group}.kind");
+        Note::error(path, "containers cannot be brought up yet")
+            .hint("make it a vm, or leave it out")
+    };
+    groups.into_iter().map(note).collect()
 }

@@ -9,12 +9,12 @@ use super::names;
 use super::read::{Doc, Spot, Written};
 use super::suggest;
 use super::topology::{
-    COUNT_MAX, DiskSpec, DomainSpec, GroupSpec, ImageSourceSpec, TopologySpec, VnetSpec,
-    VswitchSpec,
+    COUNT_MAX, DiskSpec, DomainSpec, GroupSpec, ImageSourceSpec, KindWord, TopologySpec, VnetSpec,
+    VswitchSpec, endpoint,
 };
 use crate::diag::Note;
 use crate::model::{
-    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet, Vswitch,
+    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, MacAddr, Name, Topology, Vnet, Vswitch,
 };
 
 /// What one domain is made of before addresses are known.
@@ -43,8 +43,10 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
     check_subnets(doc, &spec.vswitches);
 
     let seats = expand(doc, spec, &vswitches);
+    check_machines(doc, &seats);
     let ports: Vec<Port<'_>> = seats
         .iter()
+        .filter(|seat| seat.spec.kind.value.is_made())
         .flat_map(|seat| {
             seat.ports
                 .iter()
@@ -62,37 +64,54 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
 
     let domains = seats
         .iter()
-        .map(|seat| {
-            let vnets = seat.ports.iter().zip(assigned.by_ref());
-            let guest = Guest {
-                libvirt_name: names::libvirt_name(&lab, &seat.name),
-                uuid: names::uuid(&lab, names::Kind::Domain, &seat.name),
-                // Its absence is noted, so the stand-in goes no further than this draft.
-                image: seat
-                    .spec
-                    .image
-                    .as_ref()
-                    .unwrap_or(&seat.group.name)
-                    .value
-                    .clone(),
-                disks: resolve_disks(doc, spec, seat.spec, &images),
+        .filter_map(|seat| {
+            let guest = || {
+                Box::new(Guest {
+                    libvirt_name: names::libvirt_name(&lab, &seat.name),
+                    uuid: names::uuid(&lab, names::Kind::Domain, &seat.name),
+                    // Its absence is noted, so the stand-in goes no further than this draft.
+                    image: seat
+                        .spec
+                        .image
+                        .as_ref()
+                        .unwrap_or(&seat.group.name)
+                        .value
+                        .clone(),
+                    disks: resolve_disks(doc, spec, seat.spec, &images),
+                })
             };
-            Domain {
+            let kind = match seat.spec.kind.value {
+                KindWord::Vm => DomainKind::Vm(guest()),
+                KindWord::Container => DomainKind::Container(guest()),
+                KindWord::Host => DomainKind::Host,
+                KindWord::External => {
+                    DomainKind::External(endpoint(doc, seat.spec.external.as_ref()?))
+                }
+            };
+            let vnets = match kind {
+                DomainKind::Host => host_vnets(doc, seat),
+                _ => {
+                    let vnets = seat.ports.iter().zip(assigned.by_ref());
+                    vnets
+                        .map(|((_, vswitch), (mac, ip))| Vnet {
+                            vswitch: vswitch.name.value.clone(),
+                            mac,
+                            ip,
+                        })
+                        .collect()
+                }
+            };
+            let has_split = !matches!(kind, DomainKind::External(_));
+            Some(Domain {
                 name: seat.name.clone(),
                 group: seat.group.name.value.clone(),
                 index: seat.index,
-                kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(seat.spec.split.clone()),
-                vnets: vnets
-                    .map(|((_, vswitch), (mac, ip))| Vnet {
-                        vswitch: vswitch.name.value.clone(),
-                        mac,
-                        ip,
-                    })
-                    .collect(),
+                kind,
+                split: has_split.then(|| seat.spec.split.clone()),
+                vnets,
                 files: seat.spec.files.iter().map(guest_file).collect(),
                 boot_timeout: seat.spec.boot_timeout,
-            }
+            })
         })
         .collect();
 
@@ -119,6 +138,59 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         domains,
         lab: Lab { name: lab },
     })
+}
+
+/// The lab host's own addresses on the vswitches that a host domain names.
+fn host_vnets(doc: &Doc, seat: &Seat<'_>) -> Vec<Vnet> {
+    let mut vnets = Vec::new();
+    for (vnet, vswitch) in &seat.ports {
+        let Some(subnet) = &vswitch.subnet else {
+            continue;
+        };
+        let ip = addresses::gateway(subnet.value);
+        let name = vswitch.name.value.as_str();
+        if let Some(wrong) = vnet.ip.as_ref().filter(|wanted| wanted.value != ip) {
+            let message = format!("the lab host's address on vswitch {name:?} is {ip}");
+            let note = doc.error(&wrong.spot, message).hint("leave ip out");
+            doc.push(note.label(Some(doc.place(&subnet.spot)), "the subnet"));
+        }
+        if let Some(mac) = &vnet.mac {
+            let message = "a host has no port of its own, so no MAC address";
+            doc.push(doc.error(&mac.spot, message).hint("leave mac out"));
+        }
+        vnets.push(Vnet {
+            vswitch: vswitch.name.value.clone(),
+            // That of the bridge, which is the kernel's to choose.
+            mac: MacAddr::derived([0; 5]),
+            ip,
+        });
+    }
+    vnets
+}
+
+/// Notes external machines that are one and the same, and kinds that cannot be brought up.
+fn check_machines(doc: &Doc, seats: &[Seat<'_>]) {
+    let mut taken: HashMap<(std::net::Ipv4Addr, u16), (&Name, &Spot)> = HashMap::new();
+    for seat in seats {
+        if seat.spec.kind.value == KindWord::Container {
+            let spot = &seat.spec.kind.spot;
+            let note = Note::warning(&spot.path, "containers cannot be brought up yet");
+            doc.push(
+                note.at(doc.place(spot))
+                    .hint("make it a vm to bring this lab up"),
+            );
+        }
+        let Some(external) = &seat.spec.external else {
+            continue;
+        };
+        let address = (external.address.value, external.port);
+        if let Some((first, spot)) = taken.insert(address, (&seat.name, &external.address.spot)) {
+            let message = format!("{} and {first} would be the same machine", seat.name);
+            let note = doc.error(&external.address.spot, message);
+            let note = note.hint("give each its own address; {{ index }} tells them apart");
+            doc.push(note.label(Some(doc.place(spot)), "the other one"));
+        }
+    }
 }
 
 fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {

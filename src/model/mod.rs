@@ -18,6 +18,7 @@ mod split;
 mod topology;
 mod trial;
 mod units;
+mod workplace;
 
 pub use digest::{Digest, Digester, ParseDigestError};
 pub use domain::{Domain, DomainKind, Endpoint, Guest};
@@ -28,7 +29,8 @@ pub use mac::{MacAddr, ParseMacError};
 pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
 pub use observed::{
-    DomainStats, DomainUses, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    DomainStats, DomainUses, Observed, ObservedDomain, ObservedMachine, ObservedNetwork,
+    Reservation,
 };
 pub use playbook::{
     Design, Factor, Level, Order, Playbook, ServiceVerb, Step, StepAction, WaitFor,
@@ -41,3 +43,4 @@ pub use topology::{
 };
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
+pub use workplace::Workplace;

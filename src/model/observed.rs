@@ -20,6 +20,15 @@ pub struct Observed {
     pub domains: BTreeMap<String, ObservedDomain>,
     /// Disk and seed files of the lab.
     pub files: BTreeSet<PathBuf>,
+    /// Machines that labrig does not make and that answer, by domain.
+    pub machines: BTreeMap<Name, ObservedMachine>,
+}
+
+/// A machine that labrig does not make: the lab host, or an external one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObservedMachine {
+    /// Digest of the files that were delivered to it; none when there are none.
+    pub files: Option<Digest>,
 }
 
 /// A libvirt network of the lab.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::{Bytes, Image, Name, Reservation, Seconds};
+use super::GuestFiles;
+use crate::model::{Bytes, Digest, Image, Name, Reservation, Seconds};
 use crate::render::Seed;
 
 /// What is to be done, in an order that `after` gives.
@@ -112,6 +113,28 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
+    /// Wait until a machine answers that labrig does not make.
+    ReachMachine {
+        /// Its kind, in a word.
+        machine: &'static str,
+        /// Where its SSH server listens; nowhere on the lab host, where commands just run.
+        address: Ipv4Addr,
+        /// Longest wait for each step on the way there.
+        timeout: Seconds,
+    },
+    /// Put files in place on a machine that has no seed, and take away those that are no longer
+    /// wanted.
+    DeliverFiles {
+        /// Where its SSH server listens.
+        address: Ipv4Addr,
+        /// How many files.
+        count: usize,
+        /// Their digest; none when there are none.
+        digest: Option<Digest>,
+        /// The files, which may hold secrets and are never shown.
+        #[serde(skip)]
+        files: GuestFiles,
+    },
     /// Wait until a domain is ready.
     AwaitReady {
         /// The domain.
@@ -149,7 +172,10 @@ impl Plan {
 impl Action {
     /// Whether it changes nothing.
     pub const fn only_waits(&self) -> bool {
-        matches!(self.kind, ActionKind::AwaitReady { .. })
+        matches!(
+            self.kind,
+            ActionKind::AwaitReady { .. } | ActionKind::ReachMachine { .. }
+        )
     }
 
     /// Whether it may take minutes on its own and tells how it goes on. Waiting for a domain is not
@@ -194,6 +220,16 @@ impl Action {
             K::StartDomain { name } => format!("start domain {}", domain(name)),
             K::StopDomain { name } => format!("stop domain {}", domain(name)),
             K::RemoveDomain { name } => format!("remove domain {}", domain(name)),
+            K::ReachMachine { machine, .. } => {
+                format!("await {machine} {}", domain(&String::new()))
+            }
+            K::DeliverFiles { count: 0, .. } => {
+                format!("take files away from {}", domain(&String::new()))
+            }
+            K::DeliverFiles { count, .. } => {
+                let files = if *count == 1 { "file" } else { "files" };
+                format!("write {count} {files} on {}", domain(&String::new()))
+            }
             K::AwaitReady { name, .. } => format!("await domain {}", domain(name)),
         }
     }

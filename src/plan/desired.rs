@@ -22,6 +22,27 @@ pub struct Desired {
     pub networks: Vec<DesiredNetwork>,
     /// Domains, in the topology's order.
     pub domains: Vec<DesiredDomain>,
+    /// Machines that labrig does not make, in the topology's order.
+    pub machines: Vec<DesiredMachine>,
+}
+
+/// A machine that is there already: the lab host, or an external one.
+#[derive(Debug, Clone)]
+pub struct DesiredMachine {
+    /// The domain's name.
+    pub name: Name,
+    /// Its kind, in a word.
+    pub kind: &'static str,
+    /// Where its SSH server listens.
+    pub address: Ipv4Addr,
+    /// libvirt names of the networks it has vnets on.
+    pub networks: BTreeSet<String>,
+    /// Files to be on it.
+    pub files: GuestFiles,
+    /// Their digest; none when there are none.
+    pub digest: Option<Digest>,
+    /// Longest wait for each step on the way to it.
+    pub timeout: Seconds,
 }
 
 /// An image and its link in the lab.
@@ -110,7 +131,7 @@ impl Desired {
             })
             .collect();
         let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
-        for domain in &topology.domains {
+        for domain in topology.domains.iter().filter(|d| d.guest().is_some()) {
             for vnet in &domain.vnets {
                 let reservation = Reservation {
                     mac: vnet.mac,
@@ -157,12 +178,50 @@ impl Desired {
                 Ok(desired_domain(topology, paths, acceleration, &made, seed))
             })
             .collect::<Result<_, E>>()?;
+        let machines = topology
+            .domains
+            .iter()
+            .filter(|domain| domain.guest().is_none())
+            .filter_map(|domain| Some((domain, domain.target()?)))
+            .map(|(domain, address)| Ok(machine(topology, domain, address, files(domain)?)))
+            .collect::<Result<_, E>>()?;
         Ok(Self {
             images,
             networks,
             domains,
+            machines,
         })
     }
+}
+
+fn machine(
+    topology: &Topology,
+    domain: &Domain,
+    address: Ipv4Addr,
+    files: GuestFiles,
+) -> DesiredMachine {
+    let all = |digester: Digester, (path, mode, content): &(String, u32, Vec<u8>)| {
+        let digester = digester.field(path).field(mode.to_be_bytes());
+        digester.field(content)
+    };
+    let digest = files.iter().fold(Digester::default(), all).finish();
+    DesiredMachine {
+        name: domain.name.clone(),
+        kind: domain.kind.word(),
+        address,
+        networks: networks_of(topology, domain),
+        digest: (!files.is_empty()).then_some(digest),
+        files,
+        timeout: domain.boot_timeout,
+    }
+}
+
+/// libvirt names of the networks that a domain has vnets on.
+fn networks_of(topology: &Topology, domain: &Domain) -> BTreeSet<String> {
+    let vnets = domain.vnets.iter();
+    vnets
+        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()))
+        .collect()
 }
 
 /// A domain that labrig makes, with all that it needs.
@@ -228,15 +287,11 @@ fn desired_domain(
         console: &console,
     };
     let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
-    let networks = domain
-        .vnets
-        .iter()
-        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
     DesiredDomain {
         name: domain.name.clone(),
         libvirt_name: guest.libvirt_name.clone(),
         image: guest.image.clone(),
-        networks: networks.collect(),
+        networks: networks_of(topology, domain),
         disks,
         seed: (seed_path, seed),
         xml,

@@ -10,5 +10,7 @@ mod planner;
 
 pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
-pub use desired::{Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, GuestFiles};
+pub use desired::{
+    Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredMachine, DesiredNetwork, GuestFiles,
+};
 pub use planner::{plan, removal};

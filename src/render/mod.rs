@@ -12,7 +12,7 @@ mod xml;
 pub use context::Scope;
 pub use domain_xml::{DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
-pub use identity::Identity;
+pub use identity::{Identity, host_key_blob};
 pub use network_xml::{network_xml, reservation_xml};
 pub use seed::{Seed, seed};
 pub use template::{TemplateFile, Templates};

@@ -104,6 +104,7 @@ impl Host {
             hypervisor: Arc::clone(&hypervisor) as _,
             images: Arc::new(FakeImages::new(Arc::clone(&faults))),
             remote: Arc::new(FakeRemote::new(Arc::clone(&hypervisor), looks)),
+            directories: std::collections::BTreeMap::new(),
             journal: Arc::clone(&journal) as _,
             bus: bus.clone(),
             cancel: cancel.clone(),

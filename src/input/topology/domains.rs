@@ -5,11 +5,13 @@ use std::time::Duration;
 use super::super::expressions::{Expressions, Member, has_expression};
 use super::super::merge::merge;
 use super::super::read::{At, Doc, Written};
-use super::super::shape::{Form, Key, NAME, Shape, TIME};
+use super::super::shape::{Form, Key, NAME, Shape, TIME, words};
 use super::super::suggest;
 use super::super::tree::{Kind, Mapping, Node};
 use super::disks::{DISK, DiskSpec, disk};
+use super::external::{EXTERNAL, ExternalSpec, external};
 use super::guest::{FILE, FileSpec, file};
+use super::kinds::{KindWord, fitting};
 use super::split::{SPLIT, split};
 use super::vnets::{VNET, VnetSpec, vnet};
 use super::{items, time_span};
@@ -23,6 +25,11 @@ const FILES_MAX: usize = 1000;
 
 /// Domains that one key may stand for, and that a lab may have.
 pub(in super::super) const COUNT_MAX: u64 = 10_000;
+
+/// Values of keys that some kinds need, as notes show them.
+const IMAGE: &str = "micro";
+const SPLIT_EXAMPLE: &str = "{cpus: 1, memory: 512MiB}";
+const VNETS: &str = "[{vswitch: data}]";
 
 /// What a domain is.
 pub(super) const DOMAIN: Shape = Shape::merged(
@@ -43,12 +50,18 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "[web]",
             "Groups whose keys it takes; later ones win over earlier ones, its own over all.",
         ),
-        Key::required("image", NAME, "micro", "Its image."),
-        Key::required(
+        Key::new(
+            "kind",
+            Form::Words(words::<KindWord>),
+            "host",
+            "vm; host: the lab host itself; external: a machine that is there already; or container.",
+        ),
+        Key::new("image", NAME, IMAGE, "Its image; needed by a vm."),
+        Key::new(
             "split",
             Form::Map(&SPLIT),
-            "{cpus: 1, memory: 512MiB}",
-            "Its share of the host.",
+            SPLIT_EXAMPLE,
+            "Its share of the host; needed by all but an external machine.",
         ),
         Key::new(
             "disks",
@@ -56,11 +69,17 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "[{name: data, size: 1GiB}]",
             "Its disks.",
         ),
-        Key::required(
+        Key::new(
             "vnets",
             Form::List(&Form::Map(&VNET)),
-            "[{vswitch: data}]",
-            "Its ports; labrig reaches it at the first.",
+            VNETS,
+            "Its ports; labrig reaches it at the first. A host has the lab host's own address there.",
+        ),
+        Key::new(
+            "external",
+            Form::Map(&EXTERNAL),
+            "{address: 192.0.2.10, key: id_ed25519, host_key: ssh-ed25519 AAAA…}",
+            "How an external machine is reached.",
         ),
         Key::new(
             "files",
@@ -87,6 +106,8 @@ pub(in super::super) struct GroupSpec {
 }
 
 pub(in super::super) struct DomainSpec {
+    pub kind: Written<KindWord>,
+    pub external: Option<ExternalSpec>,
     pub image: Option<Written<Name>>,
     pub split: Split,
     pub disks: Vec<DiskSpec>,
@@ -138,7 +159,7 @@ impl<'a> Sources<'a> {
         let node = self.merged(at);
         let count = self.count(at, &node);
         if !has_expression(&node) {
-            let member = domain(&at.of(&node));
+            let member = domain(&at.of(&node), at.node());
             return Some(GroupSpec {
                 name,
                 count,
@@ -155,7 +176,7 @@ impl<'a> Sources<'a> {
                 count,
             };
             self.expressions.render(&mut node, at.path(), Some(&member));
-            members.extend(domain(&at.of(&node)));
+            members.extend(domain(&at.of(&node), at.node()));
             // What is wrong with one is wrong with the others, in other words.
             if self.doc.count() > before {
                 break;
@@ -221,8 +242,34 @@ impl<'a> Sources<'a> {
     }
 }
 
-fn domain(at: &At<'_>) -> Option<DomainSpec> {
+/// Reads a domain. `own` is what its own entry says, of all that stands here.
+fn domain(at: &At<'_>, own: &Node) -> Option<DomainSpec> {
+    let kind = match at.section("kind") {
+        Some(at) => Written {
+            value: at.word()?,
+            spot: at.spot(),
+        },
+        None => Written {
+            value: KindWord::Vm,
+            spot: at.spot(),
+        },
+    };
+    let fitted = fitting(at, own, kind.value);
+    let at = &at.of(fitted.as_ref().unwrap_or(at.node()));
     let fields = at.fields(&DOMAIN)?;
+    let needed: &[(&str, &str)] = match kind.value {
+        KindWord::Vm | KindWord::Container => {
+            &[("image", IMAGE), ("split", SPLIT_EXAMPLE), ("vnets", VNETS)]
+        }
+        KindWord::Host => &[("split", SPLIT_EXAMPLE)],
+        KindWord::External => &[(
+            "external",
+            "{address: 192.0.2.10, key: id_ed25519, host_key: ssh-ed25519 AAAA…}",
+        )],
+    };
+    for (key, example) in needed {
+        fields.need(key, example);
+    }
     let list = |key: &str, example: &str, most: usize| {
         fields
             .get(key)
@@ -231,7 +278,7 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
     };
     let vnets = fields.get("vnets").map(|at| {
         let items = items(&at, "{vswitch: data}", DEVICES_MAX);
-        if items.is_empty() && at.is_list() {
+        if items.is_empty() && at.is_list() && kind.value.is_made() {
             at.error(
                 "a domain without a vnet cannot be reached",
                 "add one, as in [{vswitch: data}]",
@@ -240,6 +287,8 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
         items
     });
     Some(DomainSpec {
+        external: fields.get("external").and_then(|at| external(&at)),
+        kind,
         image: fields.get("image").and_then(|at| at.parse("micro")),
         split: split(&fields),
         disks: list("disks", "{name: data, size: 1GiB}", DEVICES_MAX)

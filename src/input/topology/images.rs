@@ -151,7 +151,7 @@ fn source(at: &At<'_>) -> Option<ImageSourceSpec> {
 }
 
 /// A file on this machine, relative to the file that names it.
-fn file_path(at: &At<'_>) -> Option<Written<PathBuf>> {
+pub(super) fn file_path(at: &At<'_>) -> Option<Written<PathBuf>> {
     let text = at.text("images/db.qcow2")?;
     if text.value.contains('\0') {
         at.error(

@@ -5,8 +5,10 @@
 
 mod disks;
 mod domains;
+mod external;
 mod guest;
 mod images;
+mod kinds;
 mod split;
 mod vnets;
 mod vswitches;
@@ -15,8 +17,10 @@ use std::time::Duration;
 
 pub(super) use disks::DiskSpec;
 pub(super) use domains::{COUNT_MAX, DomainSpec, GroupSpec};
+pub(super) use external::endpoint;
 pub(super) use guest::FileSpec;
 pub(super) use images::{ImageSourceSpec, ImageSpec, PathSpec};
+pub(super) use kinds::KindWord;
 pub(super) use vnets::VnetSpec;
 pub(super) use vswitches::VswitchSpec;
 
