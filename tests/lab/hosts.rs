@@ -33,7 +33,7 @@ fn an_ordinary_user_needs_no_root() {
 
 /// Lets a lab be an ordinary user's that exists only there: it sees a copy of `/etc` that knows the
 /// user and a range of subordinate ids. The machine's own users are not touched.
-fn become_ordinary(lab: &mut Lab) {
+pub fn become_ordinary(lab: &mut Lab) {
     let etc = lab.path("etc");
     let copied = Command::new("cp").arg("-a").arg("/etc").arg(&etc).status();
     assert!(copied.unwrap().success());

@@ -7,6 +7,7 @@ mod common;
 
 mod bad_days;
 mod hosts;
+mod kinds;
 mod life;
 mod wrong_input;
 

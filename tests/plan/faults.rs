@@ -28,6 +28,9 @@ fn call_of(kind: &ActionKind) -> (Operation, String) {
         K::StartDomain { name } => (Operation::StartDomain, name.clone()),
         K::StopDomain { name } => (Operation::StopDomain, name.clone()),
         K::RemoveDomain { name } => (Operation::RemoveDomain, name.clone()),
+        K::ReachMachine { .. } | K::DeliverFiles { .. } => {
+            unreachable!("these labs have guests only")
+        }
         K::AwaitReady { name, .. } => (Operation::MarkReady, name.clone()),
     }
 }

@@ -5,6 +5,7 @@
 
 mod faults;
 mod host;
+mod machines;
 mod order;
 mod properties;
 mod snapshots;
