@@ -306,6 +306,7 @@ const ROWS: &[Row] = &[
     topology("    image: mine\n    split: {cpus: 2, memory: 1GiB}\n    vnets: [{vswitch: data, ip: 10.10.0.11}]\n", "    kind: host\n    vnets: [{vswitch: data, mac: \"52:54:00:00:00:09\"}]\n", "no MAC address", "topology.yaml:26:34", "leave mac out"),
     topology("    image: mine\n    split: {cpus: 2, memory: 1GiB}\n", "    kind: host\n", "\"split\" is missing", "topology.yaml:24:3", "cpus: 1"),
     topology("  own:\n", "  own:\n    external: {}\n", "\"external\" does not fit kind vm", "topology.yaml:25:5", "kind: external"),
+    topology("  own:\n", "  own:\n    kind: host\n    count: 2\n    files: [{template: a.tera, to: /etc/x}]\n", "own1 and own2 would both write /etc/x", "topology.yaml:27:36", "index"),
     topology("  own:\n", "  own:\n    kind: external\n", "\"external\" is missing", "topology.yaml:24:3", "address: 192.0.2.10"),
     topology("  own:\n", "  own:\n    kind: external\n", "\"split\" does not fit kind external", "topology.yaml:27:5", "leave it out"),
     topology("  own:\n", "  own:\n    kind: external\n", "\"vnets\" does not fit kind external", "topology.yaml:28:5", "leave it out"),

@@ -6,6 +6,7 @@ use super::error::{Failure, Kind, Result};
 use super::lab::{self, HostKind, OpenLab, Record, linked_images};
 use super::state::State;
 use crate::backend::images::{self, Store};
+use crate::backend::machine::check_overlay;
 use crate::backend::{LabJournal, host, probe};
 use crate::diag::{Note, Notes};
 use crate::engine::{self, Applier, Bus, Cancel};
@@ -46,7 +47,12 @@ impl BringUp<'_> {
         let paths = self.state.lab(&self.topology().lab.name);
         let mut record = self.record()?;
         if record.host == HostKind::Embedded {
-            lab::embedded_host(self.state, &paths).directory().check()?;
+            let host = lab::embedded_host(self.state, &paths);
+            host.directory().check()?;
+            let mut domains = self.topology().domains.iter();
+            if domains.any(|domain| domain.kind == DomainKind::Host) && !host.is_running()? {
+                check_overlay(paths.root())?;
+            }
         }
         if record.acceleration.is_none() {
             // A guess for the plan's sake; `run` finds out for sure.

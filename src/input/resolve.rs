@@ -171,6 +171,7 @@ fn host_vnets(doc: &Doc, seat: &Seat<'_>) -> Vec<Vnet> {
 /// Notes external machines that are one and the same, and kinds that cannot be brought up.
 fn check_machines(doc: &Doc, seats: &[Seat<'_>]) {
     let mut taken: HashMap<(std::net::Ipv4Addr, u16), (&Name, &Spot)> = HashMap::new();
+    let mut written = HashMap::new();
     for seat in seats {
         if seat.spec.kind.value == KindWord::Container {
             let spot = &seat.spec.kind.spot;
@@ -179,6 +180,9 @@ fn check_machines(doc: &Doc, seats: &[Seat<'_>]) {
                 note.at(doc.place(spot))
                     .hint("make it a vm to bring this lab up"),
             );
+        }
+        if seat.spec.kind.value == KindWord::Host {
+            check_host_files(doc, seat, &mut written);
         }
         let Some(external) = &seat.spec.external else {
             continue;
@@ -189,6 +193,28 @@ fn check_machines(doc: &Doc, seats: &[Seat<'_>]) {
             let note = doc.error(&external.address.spot, message);
             let note = note.hint("give each its own address; {{ index }} tells them apart");
             doc.push(note.label(Some(doc.place(spot)), "the other one"));
+        }
+    }
+}
+
+/// Notes files that several host domains would write: they are one machine.
+fn check_host_files<'s>(
+    doc: &Doc,
+    seat: &'s Seat<'_>,
+    written: &mut HashMap<&'s str, (&'s Name, &'s Spot)>,
+) {
+    for file in &seat.spec.files {
+        let (path, spot) = (file.to.value.as_str(), &file.to.spot);
+        match written.insert(path, (&seat.name, spot)) {
+            // Twice in one domain is noted elsewhere.
+            Some((first, before)) if *first != seat.name => {
+                let message = format!("{first} and {} would both write {path}", seat.name);
+                let note = doc.error(spot, message);
+                let note =
+                    note.hint("they are one machine: {{ index }} in the path tells them apart");
+                doc.push(note.label(Some(doc.place(before)), "the other one"));
+            }
+            _ => {}
         }
     }
 }

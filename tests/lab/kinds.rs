@@ -22,7 +22,7 @@ domains:
     count: 2
     split: {cpus: 1, memory: 64MiB}
     vnets: [{vswitch: data}]
-    files: [{template: motd.tera, to: /etc/labrig-test/motd}]
+    files: [{template: motd.tera, to: \"/etc/labrig-test/motd{{ index }}\"}]
 ";
 
 /// A guest beside them.
@@ -66,7 +66,7 @@ fn use_hosts(lab: &Lab) {
     lab.up().exits(0);
     lab.up().exits(0).says("nothing to do");
     assert_eq!(
-        lab.exec("gen2", "cat /etc/labrig-test/motd"),
+        lab.exec("gen2", "cat /etc/labrig-test/motd2"),
         "gen2 at 10.10.0.1"
     );
     assert_eq!(lab.status("gen1")["state"], "reachable");
@@ -117,7 +117,7 @@ fn use_hosts(lab: &Lab) {
     lab.labrig(["exec", "mix", "gen1", "--", "echo no >&2; exit 7"])
         .exits(7)
         .says("no");
-    lab.labrig(["ssh", "mix", "gen1", "--", "cat", "/etc/labrig-test/motd"])
+    lab.labrig(["ssh", "mix", "gen1", "--", "cat", "/etc/labrig-test/motd1"])
         .exits(0)
         .prints("gen1 at 10.10.0.1");
 
@@ -127,7 +127,7 @@ fn use_hosts(lab: &Lab) {
         .exits(0)
         .prints("write 1 file on gen2");
     lab.up().exits(0);
-    assert_eq!(lab.exec("gen1", "cat /etc/labrig-test/motd"), "new");
+    assert_eq!(lab.exec("gen1", "cat /etc/labrig-test/motd1"), "new");
 
     // Steps of a playbook run there, and what they leave running is swept.
     lab.write("playbook.yaml", PLAYBOOK);

@@ -11,7 +11,9 @@
 
 mod command;
 mod lab_host;
+mod overlay;
 mod routes;
 
 pub use lab_host::LabHost;
+pub use overlay::check_overlay;
 pub use routes::Routes;
