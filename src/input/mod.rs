@@ -10,6 +10,7 @@ mod files;
 mod guest_path;
 mod images;
 mod include;
+mod machines;
 mod merge;
 mod names;
 mod playbook;
