@@ -134,3 +134,72 @@ fn playbooks_are_told_from_topologies() {
         assert_eq!(input::is_playbook(&file), playbook, "{text}");
     }
 }
+
+#[test]
+fn domains_are_of_four_kinds() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.yaml");
+    let text = "version: 1
+name: kinds
+images: {micro: {build: {micro: {}}}}
+vswitches: {data: {subnet: 10.0.0.0/24}}
+defaults: {image: micro, split: {cpus: 1, memory: 64MiB}, vnets: [{vswitch: data}]}
+domains:
+  box: {kind: container}
+  gen: {kind: host, count: 2}
+  alone: {kind: host, vnets: []}
+  far:
+    kind: external
+    external: {address: 192.0.2.7, port: 2222, user: admin, key: id, host_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ far}
+  vm: {}
+";
+    std::fs::write(&file, text).unwrap();
+    std::fs::write(directory.path().join("id"), "a key").unwrap();
+    let loaded = input::load_topology(&file, &Options::default());
+    let loaded = loaded.unwrap_or_else(|notes| panic!("{notes}"));
+    let warnings = loaded.warnings.to_string();
+    assert!(
+        warnings.contains("containers cannot be brought up yet"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("open to other users"), "{warnings}");
+    let topology = loaded.value;
+    let seen: Vec<_> = topology
+        .domains
+        .iter()
+        .map(|d| {
+            let ip = d
+                .address()
+                .map_or_else(|| "-".to_owned(), |ip| ip.to_string());
+            (
+                d.name.to_string(),
+                d.kind.word(),
+                ip,
+                d.split.is_some(),
+                d.guest().is_some(),
+            )
+        })
+        .filter(|(_, kind, ..)| *kind != "vm")
+        .map(|(name, kind, ip, split, made)| format!("{name} {kind} {ip} {split} {made}"))
+        .filter(|line| !line.starts_with("box container 10.0.0."))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            "gen1 host 10.0.0.1 true false",
+            "gen2 host 10.0.0.1 true false",
+            "alone host - true false",
+            "far external 192.0.2.7 false false"
+        ]
+    );
+    let labrig::model::DomainKind::External(endpoint) = &topology.domain("far").unwrap().kind
+    else {
+        panic!("{topology:?}")
+    };
+    assert_eq!((endpoint.port, endpoint.user.as_str()), (2222, "admin"));
+    assert_eq!(endpoint.key, directory.path().join("id"));
+    assert_eq!(
+        endpoint.host_key,
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
+    );
+}

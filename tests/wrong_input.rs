@@ -70,6 +70,8 @@ fn lay(directory: &Path, topology: &[u8], playbook: &[u8], template: &str) {
     fs::write(directory.join("templates/a.tera"), template).unwrap();
     fs::write(directory.join("f.sh"), "true\n").unwrap();
     fs::write(directory.join("disk.img"), [0; 4096]).unwrap();
+    let broken = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n";
+    fs::write(directory.join("broken"), broken).unwrap();
 }
 
 #[test]
@@ -178,7 +180,7 @@ const ROWS: &[Row] = &[
     topology("name: quickstart", "name: Quick_start", "'Q' is not allowed", "topology.yaml:2:7", "quickstart"),
     topology("name: quickstart", "name: true", "a truth value", "topology.yaml:2:7", "quotes"),
     topology("    boot_timeout", "    boot_timout", "unknown key \"boot_timout\"", "topology.yaml:18:5", "\"boot_timeout\"?"),
-    topology("    image: deb", "    kind: vm\n    image: deb", "unknown key \"kind\"", "topology.yaml:13:5", "known keys"),
+    topology("    image: deb", "    knd: vm\n    image: deb", "unknown key \"knd\"", "topology.yaml:13:5", "\"kind\"?"),
     topology("  db:\n", "  DB:\n", "'D' is not allowed", "topology.yaml:12:3", "another name"),
     topology("domains:\n", "domain:\n", "unknown key \"domain\"", "topology.yaml:11:1", "\"domains\"?"),
     topology("    image: deb\n", "", "\"image\" is missing", "topology.yaml:12:3", "image: micro"),
@@ -377,6 +379,29 @@ const ROWS: &[Row] = &[
     playbook("unit: ms, ", "", "\"unit\" is missing", "playbook.yaml:16:60", "unit"),
     playbook("within: 10%", "within: 10", "a text is wanted here, 10 is a number", "playbook.yaml:17:21", "10%"),
     playbook("within: 10%", "within: 0%", "not a margin", "playbook.yaml:17:21", "above 0"),
+    // Kinds of domains.
+    topology("    image: deb", "    kind: hots\n    image: deb", "\"hots\" is not known", "topology.yaml:13:11", "\"host\"?"),
+    topology("  own:\n", "  own:\n    kind: host\n", "\"image\" does not fit kind host", "topology.yaml:26:12", "leave it out"),
+    topology("    image: mine\n", "    kind: host\n", "10.10.0.1", "topology.yaml:27:33", "leave it out"),
+    topology("    image: mine\n    split: {cpus: 2, memory: 1GiB}\n    vnets: [{vswitch: data, ip: 10.10.0.11}]\n", "    kind: host\n    vnets: [{vswitch: data, mac: \"52:54:00:00:00:09\"}]\n", "no MAC address", "topology.yaml:26:34", "leave it out"),
+    topology("    image: mine\n    split: {cpus: 2, memory: 1GiB}\n", "    kind: host\n", "\"split\" is missing", "topology.yaml:24:3", "cpus: 1"),
+    topology("  own:\n", "  own:\n    external: {}\n", "\"external\" does not fit kind vm", "topology.yaml:25:5", "kind: external"),
+    topology("  own:\n", "  own:\n    kind: host\n    count: 2\n    files: [{template: a.tera, to: /etc/x}]\n", "own1 and own2 would both write /etc/x", "topology.yaml:27:36", "index"),
+    topology("  own:\n", "  own:\n    kind: external\n", "\"external\" is missing", "topology.yaml:24:3", "address: 192.0.2.10"),
+    topology("  own:\n", "  own:\n    kind: external\n", "\"split\" does not fit kind external", "topology.yaml:27:5", "leave it out"),
+    topology("  own:\n", "  own:\n    kind: external\n", "\"vnets\" does not fit kind external", "topology.yaml:28:5", "leave it out"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1}\n", "\"key\" is missing", "topology.yaml:26:5", "id_ed25519"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1}\n", "\"host_key\" is missing", "topology.yaml:26:5", "ssh-ed25519"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {addres: 192.0.2.1}\n", "unknown key \"addres\"", "topology.yaml:26:16", "\"address\"?"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: server.example}\n", "not an IPv4 address", "topology.yaml:26:25", "192.0.2.10"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 224.0.0.1}\n", "no machine's address", "topology.yaml:26:25", "192.0.2.10"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1, port: 70000}\n", "70000 is not", "topology.yaml:26:42", "65535"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1, user: \"a b\"}\n", "' ' is not allowed", "topology.yaml:26:42", "root"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1, host_key: no key}\n", "not an SSH public key", "topology.yaml:26:46", "ssh_host_ed25519_key.pub"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1, host_key: 192.0.2.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ}\n", "not an SSH public key", "topology.yaml:26:46", "ssh_host_ed25519_key.pub"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1, key: gone, host_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ}\n", "cannot be read", "topology.yaml:26:41", "check the path"),
+    topology("  own:\n", "  own:\n    kind: external\n    external: {address: 192.0.2.1, key: broken, host_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ}\n", "cannot be used", "topology.yaml:26:41", "ssh-keygen"),
+    topology("  own:\n", "  own:\n    count: 2\n    kind: external\n    external: {address: 192.0.2.1, key: f.sh, host_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ}\n", "the same machine", "topology.yaml:27:25", "index"),
 ];
 
 /// A table of mistakes, and the files without them.

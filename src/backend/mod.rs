@@ -13,6 +13,7 @@ pub mod host_shape;
 pub mod images;
 mod lab_journal;
 pub mod libvirt;
+pub mod machine;
 mod namespaces;
 mod network_facts;
 pub mod platform;

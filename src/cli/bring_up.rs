@@ -8,13 +8,15 @@ use super::lab::{self, HostKind, OpenLab, Record, linked_images};
 use super::output;
 use super::state::State;
 use crate::backend::images::{self, Store};
+use crate::backend::machine::check_overlay;
 use crate::backend::traffic::Place;
 use crate::backend::{LabJournal, disks, host, host_shape, network_facts, platform, probe, ram};
 use crate::diag::{Note, Notes};
 use crate::engine::{self, Applier, Bus, Cancel};
 use crate::input::Loaded;
 use crate::model::{
-    Acceleration, Domain, Event, EventLevel, HostFacts, LabSecret, NetworkFacts, Observed, Topology,
+    Acceleration, Domain, DomainKind, Event, EventLevel, HostFacts, LabSecret, Name, NetworkFacts,
+    Observed, Topology,
 };
 use crate::plan::{self, Desired, GuestFiles, Plan};
 use crate::ports::{Hypervisor, ImageStore};
@@ -55,7 +57,12 @@ impl BringUp<'_> {
         let paths = self.state.lab(&self.topology().lab.name);
         let mut record = self.record()?;
         if record.host == HostKind::Embedded {
-            lab::embedded_host(self.state, &paths).directory().check()?;
+            let host = lab::embedded_host(self.state, &paths);
+            host.directory().check()?;
+            let mut domains = self.topology().domains.iter();
+            if domains.any(|domain| domain.kind == DomainKind::Host) && !host.is_running()? {
+                check_overlay(paths.root())?;
+            }
         }
         if record.acceleration.is_none() {
             // A guess for the plan's sake; `run` finds out for sure.
@@ -106,6 +113,9 @@ impl BringUp<'_> {
             .check()
             .map_err(|e| Failure::new(Kind::Interrupted, e))?;
 
+        if let Some(before) = Record::read(&paths)? {
+            lab::leave_machines(&paths, &before, Some(self.topology()))?;
+        }
         record.write(&paths)?;
         let store = Store::open(self.state.images());
         // Until the lab has links to its images, nothing else says that they are in use.
@@ -131,6 +141,12 @@ impl BringUp<'_> {
             hypervisor: Arc::clone(&lab.hypervisor) as Arc<dyn Hypervisor>,
             images: store,
             remote: Arc::clone(&lab.remote) as Arc<dyn crate::ports::Remote>,
+            directories: self
+                .topology()
+                .domains
+                .iter()
+                .map(|domain| (domain.name.clone(), lab.workplace(domain).files))
+                .collect(),
             journal: Arc::new(LabJournal::open(paths.journal())?),
             bus: bus.clone(),
             cancel: cancel.clone(),
@@ -200,6 +216,7 @@ impl BringUp<'_> {
         let desired = Desired::of(topology, &paths, &platform, secret, files)?;
         let plan = plan::plan(&desired, observed);
         let shape = host_shape::shape()?;
+        notes.0.extend(unsupported(topology));
         notes.0.extend(plan::check_budget(
             topology, &desired, observed, &plan, facts, &shape,
         ));
@@ -268,6 +285,10 @@ impl BringUp<'_> {
     }
 
     fn probe(&self, store: &dyn ImageStore, bus: &Bus) -> Result<Acceleration> {
+        if self.topology().images.is_empty() {
+            // There is nothing to boot.
+            return Ok(Acceleration::Emulation);
+        }
         for image in self.topology().images.values() {
             let Some(files) = store.find(image.key)? else {
                 continue;
@@ -291,4 +312,18 @@ impl BringUp<'_> {
         });
         Ok(Acceleration::Emulation)
     }
+}
+
+/// What a topology may say and no host can do yet.
+fn unsupported(topology: &Topology) -> Vec<Note> {
+    let domains = topology.domains.iter();
+    let containers = domains.filter(|d| matches!(d.kind, DomainKind::Container(_)));
+    let mut groups: Vec<_> = containers.map(|d| &d.group).collect();
+    groups.dedup();
+    let note = |group: &Name| {
+        let path = format!("domains.{group}.kind");
+        Note::error(path, "containers cannot be brought up yet")
+            .hint("make it a vm, or leave it out")
+    };
+    groups.into_iter().map(note).collect()
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::error::{Failure, Kind, Result};
-use super::lab::{HostKind, Record, embedded_host, no_such_lab};
+use super::lab::{self, HostKind, Record, embedded_host, no_such_lab};
 use super::state::State;
 use super::{Global, output};
 use crate::backend;
@@ -48,6 +48,10 @@ pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
 /// Removes all of a lab, by what is there and not by any file of today. The caller holds its lock.
 pub(super) fn take_down(state: &State, name: &Name, host: Option<&HostKind>) -> Result<()> {
     let paths = state.lab(name);
+    // A damaged record hides which machines there are; the lab goes all the same.
+    if let Ok(Some(record)) = Record::read(&paths) {
+        lab::leave_machines(&paths, &record, None)?;
+    }
     embedded_host(state, &paths).end()?;
     let recorded = Record::host_of(&paths);
     match host.or(recorded.as_ref()) {

@@ -16,7 +16,7 @@ use crate::ports::{Remote, Target};
 pub(super) struct ExecArgs {
     /// Name of the lab
     lab: Name,
-    /// Domains, separated by commas or spaces; `all` for all of them
+    /// Domains, or groups of counted ones, separated by commas or spaces; `all` for all of them
     #[arg(value_name = "DOMAIN", value_delimiter = ',', required = true)]
     domains: Vec<String>,
     /// The command; several words are quoted for the guest's shell, one is taken as it is
@@ -43,10 +43,15 @@ pub(super) fn run(global: &Global, args: &ExecArgs) -> Result<ExitCode> {
             .map(|d| lab.target(&d.name))
             .collect::<Result<_>>()?
     } else {
-        args.domains
-            .iter()
-            .map(|name| lab.target(name))
-            .collect::<Result<_>>()?
+        let mut targets = Vec::new();
+        for name in &args.domains {
+            for target in lab.targets(name)? {
+                if !targets.contains(&target) {
+                    targets.push(target);
+                }
+            }
+        }
+        targets
     };
     let command = match args.command.as_slice() {
         [one] => one.clone(),

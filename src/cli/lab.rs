@@ -1,6 +1,6 @@
 //! A lab on its host, opened: the wiring of the backends for one lab.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,14 +9,24 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Failure, Kind, Result};
+use super::output;
 use super::state::State;
 use crate::backend::embedded::{EmbeddedHost, HostDirectory};
 use crate::backend::libvirt::{Connection, Libvirt};
-use crate::backend::ssh::{Dialer, SshRemote};
+use crate::backend::machine::{LabHost, Routes};
+use crate::backend::ssh::{Dialer, Key, Login, SshRemote};
 use crate::backend::traffic::Place;
-use crate::model::{Acceleration, LabPaths, LabSecret, Name, Observed, Topology, Vnet};
-use crate::ports::{Hypervisor, Target};
-use crate::render::Identity;
+use crate::diag::{Note, Notes};
+use crate::engine;
+use crate::model::{
+    Acceleration, Domain, DomainKind, Endpoint, LabPaths, LabSecret, Name, Observed,
+    ObservedMachine, Topology, Vnet, Workplace,
+};
+use crate::ports::{Hypervisor, Target, chain};
+use crate::render::{Identity, host_key_blob};
+
+/// Where SSH servers of guests listen.
+pub(super) const SSH_PORT: u16 = 22;
 
 /// Which host a lab runs on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,7 +190,8 @@ pub(super) struct OpenLab {
     pub paths: LabPaths,
     pub record: Record,
     pub hypervisor: Arc<Libvirt>,
-    pub remote: Arc<SshRemote>,
+    pub remote: Arc<Routes>,
+    secret: LabSecret,
 }
 
 /// The embedded host of a lab, running or not.
@@ -194,7 +205,7 @@ impl OpenLab {
     pub(super) fn open(state: &State, record: Record, start: bool) -> Result<Self> {
         let lab = record.topology.lab.clone();
         let paths = state.lab(&lab.name);
-        let (uri, dialer, place) = match &record.host {
+        let (uri, dialer, place, lab_host) = match &record.host {
             HostKind::Embedded => {
                 let host = embedded_host(state, &paths);
                 if start {
@@ -210,16 +221,17 @@ impl OpenLab {
                         service: host.directory().socket_service(),
                     },
                     Place::Of(host.outermost()?),
+                    LabHost::private(host),
                 )
             }
-            HostKind::System(uri) => (uri.clone(), Dialer::Direct, Place::Here),
+            HostKind::System(uri) => (uri.clone(), Dialer::Direct, Place::Here, LabHost::shared()),
         };
         let secret = if start {
             secret(&paths)?
         } else {
             secret_so_far(&paths)?
         };
-        let remote = remote(dialer, &secret, &record.topology);
+        let remote = routes((dialer, lab_host), &secret, &record.topology)?;
         let hypervisor = Libvirt::new(Connection::open(&uri)?, lab, paths.clone(), place);
         if start {
             write_ssh_files(&paths, &secret, &record.topology)?;
@@ -229,6 +241,7 @@ impl OpenLab {
             record,
             hypervisor: Arc::new(hypervisor),
             remote: Arc::new(remote),
+            secret,
         })
     }
 
@@ -242,24 +255,121 @@ impl OpenLab {
     pub(super) fn observe(&self) -> Result<Observed> {
         let mut observed = self.hypervisor.observe()?;
         observed.images = linked_images(&self.paths, &self.record.topology);
+        observed.machines = self.machines();
         Ok(observed)
+    }
+
+    /// Machines that labrig does not make and that answer.
+    pub(super) fn machines(&self) -> BTreeMap<Name, ObservedMachine> {
+        let domains = self.record.topology.domains.iter();
+        let machines = domains.filter(|domain| domain.guest().is_none());
+        std::thread::scope(|scope| {
+            let looks: Vec<_> = machines
+                .filter_map(|domain| Some((domain, target_of(domain)?)))
+                .map(|(domain, target)| {
+                    let directory = self.workplace(domain).files;
+                    let look = scope.spawn(move || {
+                        engine::observe_machine(self.remote.as_ref(), &target, &directory)
+                    });
+                    (domain.name.clone(), look)
+                })
+                .collect();
+            looks
+                .into_iter()
+                .filter_map(|(name, look)| Some((name, look.join().ok()?.ok()?)))
+                .collect()
+        })
+    }
+
+    /// Where labrig keeps its things on a domain.
+    pub(super) fn workplace(&self, domain: &Domain) -> Workplace {
+        let is_private = self.record.host == HostKind::Embedded;
+        let lab = &self.record.topology.lab;
+        Workplace::of(domain, lab, &self.paths, &self.secret, is_private)
+    }
+
+    /// The domains that a person means: one by its name, or all of a counted group by the group's.
+    pub(super) fn targets(&self, name: &str) -> Result<Vec<Target>> {
+        let domains = &self.record.topology.domains;
+        let group: Vec<_> = domains
+            .iter()
+            .filter(|domain| domain.group.as_str() == name && domain.name.as_str() != name)
+            .filter_map(target_of)
+            .collect();
+        if group.is_empty() || self.record.topology.domain(name).is_some() {
+            return Ok(vec![self.target(name)?]);
+        }
+        Ok(group)
     }
 
     /// A domain as a target of commands.
     pub(super) fn target(&self, domain: &str) -> Result<Target> {
         let topology = &self.record.topology;
-        let found = topology.domain(domain).and_then(|d| {
-            Some(Target {
-                domain: d.name.clone(),
-                address: d.address()?,
-            })
-        });
+        let found = topology.domain(domain).and_then(target_of);
         found.ok_or_else(|| {
             let names: Vec<_> = topology.domains.iter().map(|d| d.name.as_str()).collect();
             Failure::usage(format!("find domain {domain} in lab {}", topology.lab.name))
                 .hint(format!("it has {}", names.join(", ")))
         })
     }
+}
+
+fn target_of(domain: &Domain) -> Option<Target> {
+    Some(Target {
+        domain: domain.name.clone(),
+        address: domain.target()?,
+    })
+}
+
+/// Takes away what labrig put on machines that it did not make and that `wanted` no longer has. One
+/// that does not answer keeps it, which is said: it must not keep the lab from going down.
+pub(super) fn leave_machines(
+    paths: &LabPaths,
+    record: &Record,
+    wanted: Option<&Topology>,
+) -> Result<()> {
+    let is_private = record.host == HostKind::Embedded;
+    let stays = |domain: &Domain| {
+        let found = wanted.and_then(|topology| topology.domain(&domain.name));
+        found.is_some_and(|found| found.kind == domain.kind)
+    };
+    let domains = record.topology.domains.iter();
+    let left: Vec<_> = domains
+        .filter(|domain| match domain.kind {
+            DomainKind::Vm(_) | DomainKind::Container(_) => false,
+            // What is written in the lab's own file system goes with it.
+            DomainKind::Host => !is_private,
+            DomainKind::External(_) => true,
+        })
+        .filter(|domain| !stays(domain))
+        .collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let secret = secret_so_far(paths)?;
+    let routes = routes(
+        (Dialer::Direct, LabHost::shared()),
+        &secret,
+        &record.topology,
+    )?;
+    let mut notes = Notes::default();
+    for domain in left {
+        let Some(target) = target_of(domain) else {
+            continue;
+        };
+        let place = Workplace::of(domain, &record.topology.lab, paths, &secret, is_private);
+        if let Err(error) = engine::clear_machine(&routes, &target, &place.files) {
+            let message = format!(
+                "labrig's files are left on {} in {}: {}",
+                domain.name,
+                place.files,
+                chain(&error)
+            );
+            notes.push(Note::warning("", message));
+        }
+    }
+    output::print_notes(&notes);
+    Ok(())
 }
 
 /// Keys of the images that are linked into the lab and are really there.
@@ -286,22 +396,55 @@ pub(super) fn no_such_lab(state: &State, name: &Name) -> Failure {
     Failure::usage(format!("find lab {name} in {}", state.root().display())).hint(hint)
 }
 
-fn remote(dialer: Dialer, secret: &LabSecret, topology: &Topology) -> SshRemote {
-    let host_keys: HashMap<_, _> = topology
-        .domains
-        .iter()
-        .map(|d| {
-            (
-                d.name.clone(),
-                Identity::host(secret, &d.name).public_blob(),
-            )
-        })
-        .collect();
-    SshRemote::new(
-        dialer,
-        Identity::client(secret).private_openssh(),
-        host_keys,
-    )
+/// The way to every domain of a lab.
+pub(super) fn routes(
+    (dialer, host): (Dialer, LabHost),
+    secret: &LabSecret,
+    topology: &Topology,
+) -> Result<Routes> {
+    let client = Key::Text(Identity::client(secret).private_openssh());
+    let (mut guests, mut externals) = (HashMap::new(), HashMap::new());
+    let mut hosts = std::collections::BTreeSet::new();
+    for domain in &topology.domains {
+        match &domain.kind {
+            DomainKind::Vm(_) | DomainKind::Container(_) => {
+                let login = Login {
+                    port: SSH_PORT,
+                    user: "root".to_owned(),
+                    key: client.clone(),
+                    host_key: Identity::host(secret, &domain.name).public_blob(),
+                };
+                guests.insert(domain.name.clone(), login);
+            }
+            DomainKind::External(endpoint) => {
+                externals.insert(domain.name.clone(), login_of(endpoint)?);
+            }
+            DomainKind::Host => {
+                hosts.insert(domain.name.clone());
+            }
+        }
+    }
+    let external = externals.keys().cloned().collect();
+    Ok(Routes {
+        guests: SshRemote::new(dialer, guests),
+        externals: SshRemote::new(Dialer::Direct, externals),
+        host,
+        external,
+        hosts,
+    })
+}
+
+fn login_of(endpoint: &Endpoint) -> Result<Login> {
+    let blob = host_key_blob(&endpoint.host_key).ok_or_else(|| {
+        let message = format!("read the host key of {}", endpoint.address);
+        Failure::new(Kind::Input, anyhow::Error::msg(message))
+    })?;
+    Ok(Login {
+        port: endpoint.port,
+        user: endpoint.user.clone(),
+        key: Key::File(endpoint.key.clone()),
+        host_key: blob,
+    })
 }
 
 fn addresses(vnet: &Vnet) -> impl Iterator<Item = String> {
@@ -314,7 +457,11 @@ fn write_ssh_files(paths: &LabPaths, secret: &LabSecret, topology: &Topology) ->
     let known_hosts: String = topology
         .domains
         .iter()
+        .filter(|domain| domain.kind != DomainKind::Host)
         .map(|domain| {
+            if let DomainKind::External(endpoint) = &domain.kind {
+                return format!("{} {}\n", domain.name, endpoint.host_key);
+            }
             let key = Identity::host(secret, &domain.name).public_openssh();
             let names: Vec<_> = std::iter::once(domain.name.to_string())
                 .chain(domain.vnets.iter().flat_map(addresses))

@@ -25,9 +25,6 @@ use crate::model::{Acceleration, Event, EventLevel, HostFacts, Name, Trial};
 use crate::render::Templates;
 use crate::report::{ResultTable, comparison_text, differences_text};
 
-/// Directory on the guests for what lasts until they are started anew.
-const GUEST_DIRECTORY: &str = "/run/labrig";
-
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
@@ -285,8 +282,9 @@ async fn experiment(
         Templates::beside(&file),
         file.parent().unwrap_or(Path::new("")),
     );
-    let mut targets = BTreeMap::new();
+    let (mut targets, mut directories) = (BTreeMap::new(), BTreeMap::new());
     for domain in &topology.domains {
+        directories.insert(domain.name.clone(), lab.workplace(domain).units);
         targets.insert(domain.name.clone(), lab.target(&domain.name)?);
     }
     let stamp = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
@@ -298,7 +296,7 @@ async fn experiment(
         playbook,
         trials: run.trials().to_vec(),
         targets,
-        guest_directory: GUEST_DIRECTORY.to_owned(),
+        directories,
     };
     let world = World {
         remote: lab.remote.clone(),

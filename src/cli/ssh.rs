@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::Global;
 use super::error::{Failure, Kind, Result};
-use super::lab::{HostKind, OpenLab, Record, embedded_host, no_such_lab};
+use super::lab::{HostKind, OpenLab, Record, SSH_PORT, embedded_host, no_such_lab};
 use super::state::State;
 use crate::backend::ssh::Dialer;
-use crate::model::Name;
+use crate::model::{DomainKind, Name};
 
 /// Arguments of `ssh`.
 #[derive(Debug, clap::Args)]
@@ -38,38 +38,58 @@ pub(super) fn run(global: &Global, args: &SshArgs) -> Result<ExitCode> {
     let state = State::of(global.state_dir.as_deref())?;
     let lab = OpenLab::of_name(&state, &args.lab)?;
     let target = lab.target(&args.domain)?;
-    let proxy = format!("{} {} 22", dial_command(&state, &args.lab)?, target.address);
-    let files = lab.paths.ssh();
-    let mut command = Command::new("ssh");
-    command
-        .arg("-F")
-        .arg("none")
-        .arg("-i")
-        .arg(files.join("id_ed25519"))
-        .args([
-            "-o",
-            "IdentitiesOnly=yes",
-            "-o",
-            "StrictHostKeyChecking=yes",
-            "-o",
-            "GlobalKnownHostsFile=none",
-        ])
-        .arg("-o")
-        .arg(format!(
-            "UserKnownHostsFile={}",
-            files.join("known_hosts").display()
-        ))
-        // `%` is ssh's own sign for tokens.
-        .arg("-o")
-        .arg(format!("ProxyCommand={}", proxy.replace('%', "%%")))
-        .arg(format!("root@{}", target.domain))
-        .args(&args.command);
+    let kind = lab.record.topology.domain(&target.domain).map(|d| &d.kind);
+    let mut command = match kind {
+        Some(DomainKind::Host) => {
+            let line = match args.command.as_slice() {
+                [] => None,
+                words => Some(words.join(" ")),
+            };
+            lab.remote.host.program(&target.domain, line.as_deref())?
+        }
+        Some(DomainKind::External(endpoint)) => {
+            let mut command = ssh(&lab, &endpoint.key);
+            command
+                .args(["-p", &endpoint.port.to_string()])
+                .args(["-o", &format!("HostName={}", endpoint.address)])
+                .args(["-o", &format!("HostKeyAlias={}", target.domain)])
+                .arg(format!("{}@{}", endpoint.user, target.domain))
+                .args(&args.command);
+            command
+        }
+        _ => {
+            let dial = dial_command(&state, &args.lab)?;
+            let proxy = format!("{dial} {} {SSH_PORT}", target.address);
+            // `%` is ssh's own sign for tokens.
+            let proxy = proxy.replace('%', "%%");
+            let mut command = ssh(&lab, &lab.paths.ssh().join("id_ed25519"));
+            command
+                .args(["-o", &format!("ProxyCommand={proxy}")])
+                .arg(format!("root@{}", target.domain))
+                .args(&args.command);
+            command
+        }
+    };
     let error = command.exec();
     Err(Failure::new(
         Kind::Host,
         anyhow::Error::new(error).context("run the ssh program"),
     )
     .hint("install openssh-client"))
+}
+
+/// The ssh program with a key, and with the host keys that the lab knows.
+fn ssh(lab: &OpenLab, key: &Path) -> Command {
+    let known = lab.paths.ssh().join("known_hosts");
+    let mut command = Command::new("ssh");
+    command
+        .args(["-F", "none", "-i"])
+        .arg(key)
+        .args(["-o", "IdentitiesOnly=yes"])
+        .args(["-o", "StrictHostKeyChecking=yes"])
+        .args(["-o", "GlobalKnownHostsFile=none"])
+        .args(["-o", &format!("UserKnownHostsFile={}", known.display())]);
+    command
 }
 
 /// The command for a shell that connects its standard input and output to the address and port of a

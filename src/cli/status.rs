@@ -12,7 +12,7 @@ use super::error::{Kind, Result};
 use super::lab::{HostKind, OpenLab, Record, embedded_host, no_such_lab};
 use super::state::State;
 use super::{Global, output};
-use crate::model::{Acceleration, Domain, DomainStats, Name};
+use crate::model::{Acceleration, Domain, DomainKind, DomainStats, Name};
 use crate::ports::Hypervisor;
 
 /// How long the CPU use is watched.
@@ -135,6 +135,7 @@ fn sample(lab: &OpenLab) -> Vec<DomainStatus> {
         let guest = domain.guest()?;
         lab.hypervisor.domain_stats(&guest.libvirt_name).ok()
     };
+    let machines = lab.machines();
     let began = Instant::now();
     let before: Vec<_> = domains.iter().map(stats).collect();
     std::thread::sleep(SAMPLE);
@@ -148,11 +149,18 @@ fn sample(lab: &OpenLab) -> Vec<DomainStatus> {
                 (Some(before), Some(after)) => after.cpu_time_ns.saturating_sub(before.cpu_time_ns),
                 _ => 0,
             };
-            status_of(
-                domain,
-                after,
-                100.0 * used as f64 / elapsed.as_nanos() as f64,
-            )
+            let percent = 100.0 * used as f64 / elapsed.as_nanos() as f64;
+            let mut status = status_of(domain, after, percent);
+            if domain.guest().is_none() {
+                let is_there = machines.contains_key(&domain.name);
+                let state = if is_there {
+                    "reachable"
+                } else {
+                    "not reachable"
+                };
+                status.state = state.to_owned();
+            }
+            status
         })
         .collect()
 }
@@ -162,6 +170,10 @@ fn status_of(domain: &Domain, stats: Option<DomainStats>, cpu_percent: f64) -> D
     let split = domain.split.as_ref();
     let given = stats.as_ref().map(|stats| stats.memory);
     let memory = given.or(split.map(|split| split.memory));
+    let external = match &domain.kind {
+        DomainKind::External(endpoint) => Some(endpoint.address.to_string()),
+        _ => None,
+    };
     DomainStatus {
         name: domain.name.clone(),
         kind: domain.kind.word(),
@@ -186,6 +198,7 @@ fn status_of(domain: &Domain, stats: Option<DomainStats>, cpu_percent: f64) -> D
                 let address = vnet.ip.map(IpAddr::from).or(vnet.ip6.map(IpAddr::from))?;
                 Some(format!("{}={address}", vnet.vswitch))
             })
+            .chain(external)
             .collect(),
     }
 }

@@ -1,14 +1,16 @@
 //! Executes a plan: every action after those it depends on, the rest side by side.
 
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::{Bus, Cancel, images, ready};
+use super::{Bus, Cancel, images, machines, ready};
 use crate::model::{Event, Name, Seconds, Split};
 use crate::plan::{Action, ActionKind, Plan};
-use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, chain};
+use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, Target, chain};
 
 /// Console lines shown when a domain does not come up.
 const CONSOLE_LINES: usize = 12;
@@ -22,6 +24,8 @@ pub struct Applier {
     pub images: Arc<dyn ImageStore>,
     /// SSH to the lab's guests.
     pub remote: Arc<dyn Remote>,
+    /// Where labrig keeps its things on machines that it does not make, by domain.
+    pub directories: BTreeMap<Name, String>,
     /// The lab's journal.
     pub journal: Arc<dyn Journal>,
     /// Hears what happens.
@@ -229,6 +233,35 @@ impl Applier {
                 hypervisor.move_domain(name, split)?;
                 self.check_place(name, split)
             }
+            K::ReachMachine {
+                address, timeout, ..
+            } => {
+                let wait = ready::Wait {
+                    hypervisor: hypervisor.as_ref(),
+                    remote: self.remote.as_ref(),
+                    bus: &self.bus,
+                    halt,
+                    step_timeout: Duration::from(*timeout),
+                };
+                let target = target(action, *address);
+                target.map_or(Ok(()), |target| wait.until_reached(&target))
+            }
+            K::DeliverFiles {
+                address,
+                files,
+                digest,
+                ..
+            } => {
+                let Some(target) = target(action, *address) else {
+                    return Ok(());
+                };
+                let directory = self.directories.get(&target.domain);
+                let directory = directory.ok_or_else(|| {
+                    let what = format!("find a place for files on {}", target.domain);
+                    PortError::new(ErrorKind::Fatal, what)
+                })?;
+                machines::deliver(self.remote.as_ref(), &target, directory, files, *digest)
+            }
             K::AwaitReady {
                 name,
                 address,
@@ -277,4 +310,10 @@ impl Applier {
             "something else on this host moves its threads or its memory; `labrig up` tries again",
         ))
     }
+}
+
+/// The machine an action is about.
+fn target(action: &Action, address: Ipv4Addr) -> Option<Target> {
+    let domain = action.domain.clone()?;
+    Some(Target { domain, address })
 }

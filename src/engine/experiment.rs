@@ -35,8 +35,8 @@ pub struct Experiment {
     pub trials: Vec<Trial>,
     /// Where the playbook's domains are.
     pub targets: BTreeMap<Name, Target>,
-    /// Directory on the guests for what lasts until they are started anew; `/run/labrig`.
-    pub guest_directory: String,
+    /// Directory on each domain for what lasts until it is started anew; `/run/labrig` on guests.
+    pub directories: BTreeMap<Name, String>,
 }
 
 /// What a run works with.
@@ -298,12 +298,14 @@ impl Run<'_> {
                 .targets
                 .get(domain)
                 .ok_or_else(|| EngineError::NoTarget(domain.clone()))?;
+            let base = self.experiment.directories.get(domain);
+            let base = base.ok_or_else(|| EngineError::NoTarget(domain.clone()))?;
             let guest = Guest {
                 remote: Arc::clone(&self.world.remote),
                 clock: Arc::clone(&self.world.clock),
                 cancel: cancel.clone(),
                 target: target.clone(),
-                base: self.experiment.guest_directory.clone(),
+                base: base.clone(),
             };
             guests.push((domain.clone(), guest));
         }

@@ -66,17 +66,17 @@ impl Wait<'_> {
         };
         reached(Phase::Started);
         self.step(
-            libvirt_name,
+            Some(libvirt_name),
             &format!("reach {domain}'s SSH port at {address}"),
             |_| self.remote.banner(&target, CONNECT_TIMEOUT),
         )?;
         reached(Phase::Banner);
-        self.step(libvirt_name, &format!("log in to {domain}"), |left| {
+        self.step(Some(libvirt_name), &format!("log in to {domain}"), |left| {
             self.command(&target, "true", left)
         })?;
         reached(Phase::Login);
         self.step(
-            libvirt_name,
+            Some(libvirt_name),
             &format!("see {domain} take its seed and end its boot"),
             |left| self.command(&target, READY, left),
         )?;
@@ -101,9 +101,36 @@ impl Wait<'_> {
         };
         let file = hosts.of(domain);
         let what = format!("tell {domain} the names of all domains");
-        self.step(libvirt_name, &what, |left| {
+        self.step(Some(libvirt_name), &what, |left| {
             self.feed(&target, TELL_HOSTS, file.as_bytes(), left)
         })
+    }
+
+    /// Waits until a machine answers that labrig does not make: for its banner and a login.
+    pub(super) fn until_reached(&self, target: &Target) -> Result<(), PortError> {
+        let began = Instant::now();
+        let domain = &target.domain;
+        let reached = |phase| {
+            let seconds = began.elapsed().as_secs_f64();
+            self.bus.send(&Event::DomainPhase {
+                domain: domain.clone(),
+                phase,
+                seconds,
+            });
+        };
+        reached(Phase::Started);
+        self.step(
+            None,
+            &format!("reach {domain} at {}", target.address),
+            |_| self.remote.banner(target, CONNECT_TIMEOUT),
+        )?;
+        reached(Phase::Banner);
+        self.step(None, &format!("log in to {domain}"), |left| {
+            self.command(target, "true", left)
+        })?;
+        reached(Phase::Login);
+        reached(Phase::Ready);
+        Ok(())
     }
 
     fn command(&self, target: &Target, command: &str, timeout: Duration) -> Result<(), PortError> {
@@ -143,7 +170,7 @@ impl Wait<'_> {
     /// Tries until it works, the deadline passes, the domain dies, or the user has enough.
     fn step(
         &self,
-        libvirt_name: &str,
+        libvirt_name: Option<&str>,
         what: &str,
         mut attempt: impl FnMut(Duration) -> Result<(), PortError>,
     ) -> Result<(), PortError> {
@@ -157,7 +184,9 @@ impl Wait<'_> {
                 Err(error) if error.kind == ErrorKind::Fatal => return Err(error),
                 Err(error) => error,
             };
-            if asked.elapsed() > ALIVE_INTERVAL {
+            if let Some(libvirt_name) = libvirt_name
+                && asked.elapsed() > ALIVE_INTERVAL
+            {
                 asked = Instant::now();
                 let stats = self.hypervisor.domain_stats(libvirt_name)?;
                 if stats.state == "shut off" || stats.state == "crashed" {

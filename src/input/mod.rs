@@ -15,6 +15,7 @@ mod images;
 mod include;
 mod instances;
 mod language;
+mod machines;
 mod merge;
 mod names;
 mod networks;

@@ -376,9 +376,17 @@ impl<'a> At<'a> {
         matches!(self.node.kind, Kind::Map(_))
     }
 
+    /// What stands here as it was written, if it is neither a list nor a map.
+    pub fn scalar_text(&self) -> Option<&'a str> {
+        match &self.node.kind {
+            Kind::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether this very text stands here.
     pub fn is_text(&self, wanted: &str) -> bool {
-        matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
+        self.scalar_text() == Some(wanted)
     }
 
     /// Whether a text stands here, rather than a number or a truth value.

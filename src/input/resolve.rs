@@ -10,6 +10,7 @@ use super::disks;
 use super::files::InputFile;
 use super::guest_settings;
 use super::images::{Finder, Found};
+use super::machines::{check_machines, host_vnets};
 use super::names;
 use super::networks;
 use super::read::{Doc, Spot};
@@ -17,20 +18,21 @@ use super::shares::{self, Claim, ClaimKind};
 use super::suggest;
 use super::templates::Checker;
 use super::topology::{
-    COUNT_MAX, DomainSpec, GroupSpec, ImageSpec, TopologySpec, VnetSpec, VswitchSpec,
+    COUNT_MAX, DomainSpec, GroupSpec, ImageSpec, KindWord, TopologySpec, VnetSpec, VswitchSpec,
+    endpoint,
 };
 use crate::diag::Note;
 use crate::model::{Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
 use crate::render::Templates;
 
 /// What one domain is made of before addresses are known.
-struct Seat<'s> {
-    name: Name,
+pub(super) struct Seat<'s> {
+    pub name: Name,
     index: u32,
-    spec: &'s DomainSpec,
+    pub spec: &'s DomainSpec,
     group: &'s GroupSpec,
     /// Which vnet of the group it is, and its vswitch.
-    ports: Vec<(&'s VnetSpec, &'s VswitchSpec)>,
+    pub ports: Vec<(&'s VnetSpec, &'s VswitchSpec)>,
 }
 
 /// Resolves a topology. What is wrong is noted, and then the result is a draft that only serves
@@ -65,8 +67,10 @@ pub(super) fn resolve(
     networks::check(doc, &spec.vswitches);
 
     let seats = expand(doc, spec, &vswitches);
+    check_machines(doc, &seats);
     let ports: Vec<Port<'_>> = seats
         .iter()
+        .filter(|seat| seat.spec.kind.value.is_made())
         .flat_map(|seat| {
             seat.ports
                 .iter()
@@ -83,18 +87,33 @@ pub(super) fn resolve(
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
+    // An external machine is no part of the lab host, so it claims nothing of it.
     let claims: Vec<_> = seats
         .iter()
+        .filter(|seat| seat.spec.kind.value != KindWord::External)
         .map(|seat| Claim {
             name: &seat.name,
             group: &seat.group.name,
-            kind: ClaimKind::Vm,
+            kind: match seat.spec.kind.value {
+                KindWord::Container => ClaimKind::Container,
+                KindWord::Host => ClaimKind::Host,
+                KindWord::Vm | KindWord::External => ClaimKind::Vm,
+            },
             split: &seat.spec.split,
             machine: &seat.spec.machine,
         })
         .collect();
     let (host, shares) = shares::divide(doc, &spec.host, options.host.as_ref(), &claims);
-    for (seat, (split, _)) in seats.iter().zip(&shares) {
+    let mut shares = shares.into_iter();
+    let shares: Vec<_> = seats
+        .iter()
+        .map(|seat| match seat.spec.kind.value {
+            KindWord::External => None,
+            _ => shares.next(),
+        })
+        .collect();
+    for (seat, share) in seats.iter().zip(&shares) {
+        let Some((split, _)) = share else { continue };
         // With a vnet that is on no vswitch, nothing can be said of the others' places.
         if seat.ports.len() == seat.spec.vnets.len() {
             let image = seat.spec.image.as_ref();
@@ -110,42 +129,59 @@ pub(super) fn resolve(
     let domains = seats
         .iter()
         .zip(shares)
-        .map(|(seat, (split, machine))| {
-            let vnets = seat.ports.iter().zip(assigned.by_ref());
-            let guest = Guest {
-                libvirt_name: names::libvirt_name(&lab, &seat.name),
-                uuid: names::uuid(&lab, names::Kind::Domain, &seat.name),
-                // Its absence is noted, so the stand-in goes no further than this draft.
-                image: seat
-                    .spec
-                    .image
-                    .as_ref()
-                    .unwrap_or(&seat.group.name)
-                    .value
-                    .clone(),
-                machine,
-                disks: disks::resolve(doc, seat.spec, &declared, &images),
+        .filter_map(|(seat, share)| {
+            let (split, machine) = share.unzip();
+            let guest = || {
+                Box::new(Guest {
+                    libvirt_name: names::libvirt_name(&lab, &seat.name),
+                    uuid: names::uuid(&lab, names::Kind::Domain, &seat.name),
+                    // Its absence is noted, so the stand-in goes no further than this draft.
+                    image: seat
+                        .spec
+                        .image
+                        .as_ref()
+                        .unwrap_or(&seat.group.name)
+                        .value
+                        .clone(),
+                    machine: machine.clone().unwrap_or_default(),
+                    disks: disks::resolve(doc, seat.spec, &declared, &images),
+                })
             };
-            Domain {
+            let kind = match seat.spec.kind.value {
+                KindWord::Vm => DomainKind::Vm(guest()),
+                KindWord::Container => DomainKind::Container(guest()),
+                KindWord::Host => DomainKind::Host,
+                KindWord::External => {
+                    DomainKind::External(endpoint(doc, seat.spec.external.as_ref()?))
+                }
+            };
+            let vnets = match kind {
+                DomainKind::Host => host_vnets(doc, seat),
+                _ => {
+                    let vnets = seat.ports.iter().zip(assigned.by_ref());
+                    vnets
+                        .enumerate()
+                        .map(|(i, ((spec, vswitch), assigned))| Vnet {
+                            vswitch: vswitch.name.value.clone(),
+                            mac: assigned.mac,
+                            ip: assigned.ip,
+                            ip6: assigned.ip6,
+                            model: spec.model.as_ref().map(|w| w.value).unwrap_or_default(),
+                            queues: spec.queues.as_ref().map_or(1, |w| w.value),
+                            device: names::port(&lab, &seat.name, i),
+                            inbound: spec.inbound,
+                            outbound: spec.outbound,
+                        })
+                        .collect()
+                }
+            };
+            Some(Domain {
                 name: seat.name.clone(),
                 group: seat.group.name.value.clone(),
                 index: seat.index,
-                kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(split),
-                vnets: vnets
-                    .enumerate()
-                    .map(|(i, ((spec, vswitch), assigned))| Vnet {
-                        vswitch: vswitch.name.value.clone(),
-                        mac: assigned.mac,
-                        ip: assigned.ip,
-                        ip6: assigned.ip6,
-                        model: spec.model.as_ref().map(|w| w.value).unwrap_or_default(),
-                        queues: spec.queues.as_ref().map_or(1, |w| w.value),
-                        device: names::port(&lab, &seat.name, i),
-                        inbound: spec.inbound,
-                        outbound: spec.outbound,
-                    })
-                    .collect(),
+                kind,
+                split,
+                vnets,
                 files: seat.spec.files.iter().map(guest_file).collect(),
                 instances: seat
                     .spec
@@ -155,7 +191,7 @@ pub(super) fn resolve(
                     .collect(),
                 settings: seat.spec.settings.settings.clone(),
                 boot_timeout: seat.spec.boot_timeout,
-            }
+            })
         })
         .collect();
 

@@ -30,9 +30,7 @@ pub(super) struct Claim<'s> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimKind {
     Vm,
-    #[allow(dead_code, reason = "the reader makes virtual machines only, so far")]
     Container,
-    #[allow(dead_code, reason = "the reader makes virtual machines only, so far")]
     Host,
 }
 

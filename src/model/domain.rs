@@ -90,6 +90,14 @@ impl DomainKind {
 }
 
 impl Domain {
+    /// The address a command for it goes to. A host domain needs none: what runs on it runs here.
+    pub fn target(&self) -> Option<Ipv4Addr> {
+        match self.kind {
+            DomainKind::Host => self.address().or(Some(Ipv4Addr::LOCALHOST)),
+            _ => self.address(),
+        }
+    }
+
     /// The address labrig reaches it at: an external machine's own, else that of its first vnet with
     /// an IPv4 address.
     pub fn address(&self) -> Option<Ipv4Addr> {

@@ -76,6 +76,12 @@ impl LabPaths {
         self.root.join("images")
     }
 
+    /// What labrig keeps of one domain that is this machine itself, on a libvirtd that others use as
+    /// well.
+    pub fn machine(&self, domain: &Name) -> PathBuf {
+        self.root.join("machines").join(domain.as_str())
+    }
+
     /// Link to the directory of the image with this key in the store.
     pub fn image(&self, key: Digest) -> PathBuf {
         self.images().join(key.short(16))

@@ -30,6 +30,7 @@ mod topology;
 mod trial;
 mod units;
 mod vswitch;
+mod workplace;
 
 pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use digest::{Digest, Digester, ParseDigestError};
@@ -48,7 +49,8 @@ pub use metric::{Better, Metric, MetricSpec};
 pub use name::{Name, ParseNameError};
 pub use network_facts::{DeviceKind, NetworkDevice, NetworkFacts};
 pub use observed::{
-    DomainStats, DomainUses, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    DomainStats, DomainUses, Observed, ObservedDomain, ObservedMachine, ObservedNetwork,
+    Reservation,
 };
 pub use placement::{Misplaced, Placement};
 pub use playbook::{
@@ -62,3 +64,4 @@ pub use topology::{GuestFile, Lab, LabHost, Topology};
 pub use trial::{Failure, FailureKind, Outcome, StepRecord, Trial};
 pub use units::{Bytes, ParseUnitError, Seconds};
 pub use vswitch::{Addressing, Vnet, VnetModel, Vswitch, VswitchMode};
+pub use workplace::Workplace;

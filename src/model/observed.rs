@@ -22,6 +22,15 @@ pub struct Observed {
     pub files: BTreeSet<PathBuf>,
     /// What frames of the lab's vnets meet, by the vnet's device; only those that meet something.
     pub impairments: BTreeMap<String, PortImpairment>,
+    /// Machines that labrig does not make and that answer, by domain.
+    pub machines: BTreeMap<Name, ObservedMachine>,
+}
+
+/// A machine that labrig does not make: the lab host, or an external one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObservedMachine {
+    /// Digest of the files that were delivered to it; none when there are none.
+    pub files: Option<Digest>,
 }
 
 /// A libvirt network of the lab.

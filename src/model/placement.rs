@@ -201,7 +201,8 @@ mod tests {
         split.shares = right.shares;
         assert_eq!(right.misplaced(&split), []);
 
-        let cases: [(fn(&mut Placement), &str); 8] = [
+        type Case = (fn(&mut Placement), &'static str);
+        let cases: [Case; 8] = [
             (|p| p.shares = Some(1024), "1024 CPU shares instead of 512"),
             (
                 |p| p.shares = None,

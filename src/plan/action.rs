@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use std::sync::Arc;
 
+use super::GuestFiles;
 use crate::model::{
-    Bytes, DiskFormat, Image, Medium, Name, PortImpairment, Reservation, Seconds, Split,
+    Bytes, Digest, DiskFormat, Image, Medium, Name, PortImpairment, Reservation, Seconds, Split,
 };
 use crate::render::{Hosts, Seed};
 
@@ -129,6 +130,28 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
+    /// Wait until a machine answers that labrig does not make.
+    ReachMachine {
+        /// Its kind, in a word.
+        machine: &'static str,
+        /// Where its SSH server listens; nowhere on the lab host, where commands just run.
+        address: Ipv4Addr,
+        /// Longest wait for each step on the way there.
+        timeout: Seconds,
+    },
+    /// Put files in place on a machine that has no seed, and take away those that are no longer
+    /// wanted.
+    DeliverFiles {
+        /// Where its SSH server listens.
+        address: Ipv4Addr,
+        /// How many files.
+        count: usize,
+        /// Their digest; none when there are none.
+        digest: Option<Digest>,
+        /// The files, which may hold secrets and are never shown.
+        #[serde(skip)]
+        files: GuestFiles,
+    },
     /// Move a running domain to the CPUs that are its own.
     MoveDomain {
         /// The domain.
@@ -190,7 +213,10 @@ impl Plan {
 impl Action {
     /// Whether it changes nothing.
     pub const fn only_waits(&self) -> bool {
-        matches!(self.kind, ActionKind::AwaitReady { .. })
+        matches!(
+            self.kind,
+            ActionKind::AwaitReady { .. } | ActionKind::ReachMachine { .. }
+        )
     }
 
     /// Whether it may take minutes on its own and tells how it goes on. Waiting for a domain is not
@@ -246,6 +272,16 @@ impl Action {
             K::StopDomain { name } => format!("stop domain {}", domain(name)),
             K::RemoveDomain { name } => format!("remove domain {}", domain(name)),
             K::MoveDomain { name, .. } => format!("move domain {}", domain(name)),
+            K::ReachMachine { machine, .. } => {
+                format!("await {machine} {}", domain(&String::new()))
+            }
+            K::DeliverFiles { count: 0, .. } => {
+                format!("take files away from {}", domain(&String::new()))
+            }
+            K::DeliverFiles { count, .. } => {
+                let files = if *count == 1 { "file" } else { "files" };
+                format!("write {count} {files} on {}", domain(&String::new()))
+            }
             K::AwaitReady { name, .. } => format!("await domain {}", domain(name)),
         }
     }

@@ -25,6 +25,27 @@ pub struct Desired {
     pub domains: Vec<DesiredDomain>,
     /// Names and addresses of all domains.
     pub hosts: Arc<Hosts>,
+    /// Machines that labrig does not make, in the topology's order.
+    pub machines: Vec<DesiredMachine>,
+}
+
+/// A machine that is there already: the lab host, or an external one.
+#[derive(Debug, Clone)]
+pub struct DesiredMachine {
+    /// The domain's name.
+    pub name: Name,
+    /// Its kind, in a word.
+    pub kind: &'static str,
+    /// Where its SSH server listens.
+    pub address: Ipv4Addr,
+    /// libvirt names of the networks it has vnets on.
+    pub networks: BTreeSet<String>,
+    /// Files to be on it.
+    pub files: GuestFiles,
+    /// Their digest; none when there are none.
+    pub digest: Option<Digest>,
+    /// Longest wait for each step on the way to it.
+    pub timeout: Seconds,
 }
 
 /// An image and its link in the lab.
@@ -132,8 +153,7 @@ impl Desired {
             })
             .collect();
         let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
-        let guests = topology.domains.iter();
-        for domain in guests.filter(|domain| domain.guest().is_some()) {
+        for domain in topology.domains.iter().filter(|d| d.guest().is_some()) {
             for vnet in &domain.vnets {
                 let vswitch = topology.vswitches.get(&vnet.vswitch);
                 let Some(ip) = vnet
@@ -189,13 +209,51 @@ impl Desired {
                 Ok(desired_domain(topology, paths, platform, &made, seed))
             })
             .collect::<Result<_, E>>()?;
+        let machines = topology
+            .domains
+            .iter()
+            .filter(|domain| domain.guest().is_none())
+            .filter_map(|domain| Some((domain, domain.target()?)))
+            .map(|(domain, address)| Ok(machine(topology, domain, address, files(domain)?)))
+            .collect::<Result<_, E>>()?;
         Ok(Self {
             images,
             networks,
             domains,
             hosts,
+            machines,
         })
     }
+}
+
+fn machine(
+    topology: &Topology,
+    domain: &Domain,
+    address: Ipv4Addr,
+    files: GuestFiles,
+) -> DesiredMachine {
+    let all = |digester: Digester, (path, mode, content): &(String, u32, Vec<u8>)| {
+        let digester = digester.field(path).field(mode.to_be_bytes());
+        digester.field(content)
+    };
+    let digest = files.iter().fold(Digester::default(), all).finish();
+    DesiredMachine {
+        name: domain.name.clone(),
+        kind: domain.kind.word(),
+        address,
+        networks: networks_of(topology, domain),
+        digest: (!files.is_empty()).then_some(digest),
+        files,
+        timeout: domain.boot_timeout,
+    }
+}
+
+/// libvirt names of the networks that a domain has vnets on.
+fn networks_of(topology: &Topology, domain: &Domain) -> BTreeSet<String> {
+    let vnets = domain.vnets.iter();
+    vnets
+        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()))
+        .collect()
 }
 
 /// A domain that labrig makes, with all that it needs.

@@ -17,7 +17,8 @@ pub use action::{Action, ActionKind, Plan};
 pub use budget::check_budget;
 pub use changes::{Change, Effect, changes};
 pub use desired::{
-    Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredNetwork, DesiredPort, GuestFiles,
+    Desired, DesiredDisk, DesiredDomain, DesiredImage, DesiredMachine, DesiredNetwork, DesiredPort,
+    GuestFiles,
 };
 pub use network::{check_network, needs_network_facts, without_optional};
 pub use planner::{plan, removal};

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
+use super::{ActionKind, Desired, DesiredDomain, DesiredMachine, DesiredNetwork, Plan};
 use crate::model::{
     MacAddr, Misplaced, Name, Observed, ObservedDomain, ObservedNetwork, PortImpairment,
     Reservation,
@@ -33,6 +33,9 @@ pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
         let restart = restarts.get(domain.libvirt_name.as_str());
         let hosts = domain.takes_hosts.then_some(&desired.hosts);
         planner.domain(domain, restart, addresses, &holders, hosts);
+    }
+    for machine in &desired.machines {
+        planner.machine(machine);
     }
     let files = desired
         .domains
@@ -511,6 +514,37 @@ impl<'a> Planner<'a> {
             }
         }
         actions
+    }
+
+    fn machine(&mut self, machine: &'a DesiredMachine) {
+        let me = Some(&machine.name);
+        let seen = self.observed.machines.get(&machine.name);
+        let networks = machine.networks.iter();
+        // What is done on a host may need its addresses.
+        let mut after: Vec<_> = networks
+            .filter_map(|network| self.starts.get(network.as_str()).copied())
+            .collect();
+        if seen.is_none() {
+            let kind = ActionKind::ReachMachine {
+                machine: machine.kind,
+                address: machine.address,
+                timeout: machine.timeout,
+            };
+            after.push(
+                self.plan
+                    .push(kind, "it was not seen to answer", &after, me),
+            );
+        }
+        if seen.and_then(|seen| seen.files) == machine.digest {
+            return;
+        }
+        let kind = ActionKind::DeliverFiles {
+            address: machine.address,
+            count: machine.files.len(),
+            digest: machine.digest,
+            files: machine.files.clone(),
+        };
+        self.plan.push(kind, "its files are not these", &after, me);
     }
 
     /// Removes files but those to keep, when no definition names them any more: what is done before

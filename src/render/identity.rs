@@ -48,6 +48,11 @@ impl Identity {
     }
 }
 
+/// A public key of one line, as the SSH protocol sends it; none when it is no key.
+pub fn host_key_blob(line: &str) -> Option<Vec<u8>> {
+    PublicKey::from_openssh(line).ok()?.to_bytes().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

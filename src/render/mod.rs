@@ -29,7 +29,7 @@ pub use domain_xml::{DiskPart, DomainParts, domain_xml};
 pub use error::{TemplateError, TemplatePlace};
 pub use guest_files::{FileError, RenderedFiles, guest_files};
 pub use hosts::Hosts;
-pub use identity::Identity;
+pub use identity::{Identity, host_key_blob};
 pub use instance::{InstanceConfig, instance_config};
 pub use network_xml::{network_xml, reservation_xml};
 pub use overlay::{Overlay, OverlayError};

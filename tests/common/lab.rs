@@ -84,6 +84,19 @@ impl Lab {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
+    /// Words of a program that runs another one in a directory, in the network of this lab's host.
+    pub fn inside(&self, directory: &Path) -> Vec<String> {
+        let host = self.state().join("labs").join(&self.name).join("host/pid");
+        let pid = fs::read_to_string(host).unwrap();
+        let mut words = vec!["nsenter", "--target", pid.trim(), "--net"];
+        if !nix::unistd::Uid::effective().is_root() {
+            words.extend(["--user", "--preserve-credentials"]);
+        }
+        let enter = "cd \"$0\" && exec \"$@\"";
+        words.extend(["--", "sh", "-c", enter, directory.to_str().unwrap()]);
+        words.into_iter().map(ToOwned::to_owned).collect()
+    }
+
     /// The directory everything of it is in.
     pub fn directory(&self) -> &Path {
         self.directory.path()

@@ -44,7 +44,7 @@ fn an_ordinary_user_needs_no_root() {
 
 /// Lets a lab be an ordinary user's that exists only there: it sees a copy of `/etc` that knows the
 /// user and a range of subordinate ids. The machine's own users are not touched.
-fn become_ordinary(lab: &mut Lab) {
+pub fn become_ordinary(lab: &mut Lab) {
     let etc = lab.path("etc");
     let copied = Command::new("cp").arg("-a").arg("/etc").arg(&etc).status();
     assert!(copied.unwrap().success());
@@ -136,6 +136,36 @@ fn a_lab_on_a_shared_host_goes_by_its_tags_when_its_record_is_lost() {
         .exits(0);
     assert_eq!(host.names("list"), [""; 0]);
     assert_eq!(host.names("net-list"), [""; 0]);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn on_a_shared_host_a_host_domain_is_the_machine_as_it_is() {
+    let host = SharedHost::start();
+    let mut lab = Lab::new("here", "");
+    lab.on_shared_host(host.prefix(lab.directory()));
+    let (old, new) = (lab.write("old", "theirs"), lab.path("deep/new"));
+    let file = |to: &Path| format!("{{template: t.tera, to: {}}}", to.display());
+    let (old_file, new_file) = (file(&old), file(&new));
+    lab.write("templates/t.tera", "ours\n");
+    lab.write(
+        "topology.yaml",
+        format!(
+            "version: 1\nname: here\ndomains:\n  gen: {{kind: host, split: {{cpus: 1, memory: 64MiB}}, files: [{old_file}, {new_file}]}}\n"
+        ),
+    );
+    for said in ["", "nothing to do"] {
+        lab.labrig(["up", "topology.yaml", "--host", "qemu:///system"])
+            .exits(0)
+            .says(said);
+    }
+    let shown = format!("cat {} {}", old.display(), new.display());
+    assert_eq!(lab.exec("gen", &shown), "ours\nours");
+    assert_eq!(lab.exec("gen", "pwd"), lab.path("home").to_str().unwrap());
+    lab.labrig(["ssh", "here", "gen", "--", "pwd"]).exits(0);
+    lab.down().exits(0);
+    assert_eq!(fs::read_to_string(&old).unwrap(), "theirs");
+    assert!(!new.exists());
     lab.assert_nothing_left();
 }
 

@@ -10,6 +10,7 @@ mod disks;
 mod hosts;
 mod images;
 mod inventory;
+mod kinds;
 mod life;
 mod networks;
 mod settings;

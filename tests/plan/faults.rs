@@ -33,6 +33,9 @@ fn call_of(kind: &ActionKind) -> (Operation, String) {
         K::AwaitReady { name, .. } | K::TellHosts { name, .. } => {
             (Operation::MarkReady, name.clone())
         }
+        K::ReachMachine { .. } | K::DeliverFiles { .. } => {
+            unreachable!("these labs have guests only")
+        }
     }
 }
 

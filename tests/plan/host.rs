@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use labrig::backend::SystemClock;
 use labrig::backend::fake::{FakeHypervisor, FakeImages, FakeJournal, FakeRemote, Faults, World};
-use labrig::engine::{Applier, ApplyError, Bus, Cancel};
+use labrig::engine::{Applier, ApplyError, Bus, Cancel, observe_machine};
 use labrig::input::{self, Options};
 use labrig::model::{
-    Acceleration, Domain, Lab, LabPaths, LabSecret, Observed, Platform, Seconds, Topology,
+    Acceleration, Domain, Lab, LabPaths, LabSecret, Name, Observed, Platform, Seconds, Topology,
     UefiImage,
 };
 use labrig::plan::{Desired, GuestFiles, Plan, plan, removal};
-use labrig::ports::Hypervisor;
+use labrig::ports::{Hypervisor, Target};
 
 /// A lab with all there is: two images, two vswitches, disks, several vnets, a count.
 pub const LAB: &str = "\
@@ -87,6 +87,9 @@ pub fn desired_of(topology: &Topology) -> Desired {
     let secret = LabSecret::new([7; 32]);
     let platform = platform(Acceleration::Emulation);
     let Ok(mut desired) = Desired::of(topology, &paths(), &platform, &secret, files);
+    for machine in &mut desired.machines {
+        machine.timeout = Seconds(Duration::from_millis(300));
+    }
     for domain in &mut desired.domains {
         // Guests here boot at once: one that does not is a failure, and need not take minutes.
         domain.boot_timeout = Seconds(Duration::from_secs(20));
@@ -105,6 +108,7 @@ pub struct Host {
     pub journal: Arc<FakeJournal>,
     pub bus: Bus,
     pub cancel: Cancel,
+    pub remote: Arc<FakeRemote>,
     applier: Applier,
 }
 
@@ -124,10 +128,12 @@ impl Host {
         let journal = Arc::new(FakeJournal::new(Arc::clone(&faults)));
         let bus = Bus::new(Arc::new(SystemClock));
         let cancel = Cancel::default();
+        let remote = Arc::new(FakeRemote::new(Arc::clone(&hypervisor), looks));
         let applier = Applier {
             hypervisor: Arc::clone(&hypervisor) as _,
             images: Arc::new(FakeImages::new(Arc::clone(&faults))),
-            remote: Arc::new(FakeRemote::new(Arc::clone(&hypervisor), looks)),
+            remote: Arc::clone(&remote) as _,
+            directories: BTreeMap::new(),
             journal: Arc::clone(&journal) as _,
             bus: bus.clone(),
             cancel: cancel.clone(),
@@ -138,8 +144,17 @@ impl Host {
             journal,
             bus,
             cancel,
+            remote,
             applier,
         }
+    }
+
+    /// Adds a machine that is there already.
+    pub fn add_machine(&mut self, name: &str) {
+        let name: Name = name.parse().unwrap();
+        let directory = format!("/run/labrig/{name}");
+        self.applier.directories.insert(name.clone(), directory);
+        self.remote.add_machine(name);
     }
 
     /// A host that holds `world`.
@@ -163,6 +178,16 @@ impl Host {
             .iter()
             .filter(|image| self.hypervisor.has_link(&image.link));
         observed.images = linked.map(|image| image.image.key).collect();
+        for machine in &desired.machines {
+            let target = Target {
+                domain: machine.name.clone(),
+                address: machine.address,
+            };
+            let seen = observe_machine(self.remote.as_ref(), &target, "/run/labrig/x");
+            observed
+                .machines
+                .extend(seen.ok().map(|seen| (machine.name.clone(), seen)));
+        }
         observed
     }
 

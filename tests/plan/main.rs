@@ -6,6 +6,7 @@
 mod changes;
 mod faults;
 mod host;
+mod machines;
 mod network;
 mod order;
 mod placement;

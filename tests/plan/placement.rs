@@ -27,7 +27,8 @@ fn pinned() -> Desired {
 #[test]
 fn what_was_moved_is_moved_back_while_it_runs() {
     let desired = pinned();
-    let cases: [(fn(&mut Placement), &str); 3] = [
+    type Case = (fn(&mut Placement), &'static str);
+    let cases: [Case; 3] = [
         (
             |p| p.vcpus[1] = set("0-7"),
             "vcpu 1 on CPU 0-7 instead of 3",

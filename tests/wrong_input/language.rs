@@ -70,7 +70,7 @@ pub const ROWS: &[Row] = &[
     topology("{cpus: 2}", "{cpus: 99999999999999999999}", "a whole number from 1 to 1024 is wanted", "topology.yaml:12:23", "as in 1"),
     topology("{cpus: 2}", "{cpus: .inf}", "a whole number", "topology.yaml:12:23", "as in 1"),
     topology("{cpus: 2}", "{cpus: }", "\"cpus\" is missing", "topology.yaml:12:9", "cpus: 1"),
-    topology("{cpus: 2}", "{cpus 2}", "unknown key \"cpus 2\"", "topology.yaml:12:17", "cpus, memory"),
+    topology("{cpus: 2}", "{cpus 2}", "unknown key \"cpus 2\"", "topology.yaml:12:17", "cpus, cores"),
     topology("{cpus: 2}", "{cpus:2}", "unknown key \"cpus:2\"", "topology.yaml:12:17", "cpus"),
     topology("name: crm", "name: 007", "'0' is not allowed", "topology.yaml:2:7", "quickstart"),
     topology("name: crm", "name: null", "this is nothing", "topology.yaml:2:7", "quickstart"),

@@ -89,11 +89,12 @@ impl EmbeddedHost {
         Ok(())
     }
 
-    /// The id of its outermost process, which is in all its namespaces but that of processes.
+    /// The id of its outermost process, which is in all its namespaces but that of processes. It may
+    /// be one of long ago.
     ///
     /// # Errors
     /// When it was never started.
-    pub fn outermost(&self) -> Result<u32, EmbeddedError> {
+    pub fn outermost(&self) -> Result<i32, EmbeddedError> {
         let text = fs::read_to_string(self.directory.pid())?;
         let pid = text.trim().parse();
         pid.map_err(|e| std::io::Error::other(format!("no process id: {e}")).into())
@@ -192,24 +193,27 @@ impl EmbeddedHost {
             && request_socket(&self.directory.socket_service()).is_ok()
     }
 
+    /// The id of its init, the first process in all its namespaces, while it runs.
+    pub fn init(&self) -> Option<i32> {
+        let is_running = self.is_running().unwrap_or(false);
+        let outermost = self.outermost().ok().filter(|_| is_running);
+        outermost.and_then(first_child)
+    }
+
     /// Kills the init. The outermost process is left to see it end: it holds the lock until then.
     fn kill_init(&self) {
-        let Some(outermost) = fs::read_to_string(self.directory.pid())
-            .ok()
-            .and_then(|text| text.trim().parse::<i32>().ok())
-        else {
+        let Ok(outermost) = self.outermost() else {
             return; // its pid is written right after the lock is taken; the caller asks again
         };
-        let children = fs::read_to_string(format!("/proc/{outermost}/task/{outermost}/children"))
-            .unwrap_or_default();
-        let init = children
-            .split_whitespace()
-            .next()
-            .and_then(|pid| pid.parse().ok());
         // Between the two namespaces' making the outermost process may be alone.
-        let victim = Pid::from_raw(init.unwrap_or(outermost));
+        let victim = Pid::from_raw(first_child(outermost).unwrap_or(outermost));
         let _ = kill(victim, Signal::SIGKILL); // already gone is as good
     }
+}
+
+fn first_child(pid: i32) -> Option<i32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 /// A process of a host that lives though its lock is gone.

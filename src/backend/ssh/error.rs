@@ -17,10 +17,24 @@ pub enum SshError {
         source: std::io::Error,
     },
     /// Its SSH server does not show the key that labrig gave it.
-    #[error("trust {domain}: its SSH server shows another host key than the one labrig gave it")]
+    #[error("trust {domain}: its SSH server shows another host key than the one it must have")]
     HostKey {
         /// The domain.
         domain: Name,
+    },
+    /// Nobody said how to log in to it.
+    #[error("log in to {domain}: nothing says how")]
+    NoLogin {
+        /// The domain.
+        domain: Name,
+    },
+    /// The private key cannot be read.
+    #[error("read the key for {domain}")]
+    Key {
+        /// The domain.
+        domain: Name,
+        /// Why.
+        source: std::io::Error,
     },
     /// A step of the protocol failed.
     #[error("{what} on {domain}")]
@@ -65,7 +79,10 @@ impl From<SshError> for PortError {
         let kind = match &error {
             SshError::Connect { .. } if is_host_gone => ErrorKind::Fatal,
             SshError::Connect { .. } => ErrorKind::NotYet,
-            SshError::HostKey { .. } | SshError::Sink { .. } => ErrorKind::Fatal,
+            SshError::HostKey { .. }
+            | SshError::NoLogin { .. }
+            | SshError::Key { .. }
+            | SshError::Sink { .. } => ErrorKind::Fatal,
             SshError::Protocol { .. } | SshError::Broken { .. } => ErrorKind::Connection,
             SshError::Deadline { .. } => ErrorKind::Timeout,
         };
@@ -79,10 +96,11 @@ impl From<SshError> for PortError {
         let what = error.to_string();
         let source: Option<Box<dyn std::error::Error + Send + Sync>> = match error {
             SshError::Connect { source, .. }
+            | SshError::Key { source, .. }
             | SshError::Broken { source, .. }
             | SshError::Sink { source, .. } => Some(source.into()),
             SshError::Protocol { source, .. } => Some(source.into()),
-            SshError::HostKey { .. } | SshError::Deadline { .. } => None,
+            SshError::HostKey { .. } | SshError::NoLogin { .. } | SshError::Deadline { .. } => None,
         };
         Self {
             kind,

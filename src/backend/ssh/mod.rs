@@ -3,9 +3,11 @@
 mod channel;
 mod dialer;
 mod error;
+mod login;
 mod remote;
 mod session;
 
 pub use dialer::Dialer;
 pub use error::SshError;
+pub use login::{Key, Login};
 pub use remote::SshRemote;

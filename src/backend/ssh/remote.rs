@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use ssh2::Session;
 
 use super::channel::{Streams, run};
-use super::session::{Credentials, SSH_PORT, connect, open};
-use super::{Dialer, SshError};
+use super::session::{connect, open};
+use super::{Dialer, Login, SshError};
 use crate::model::Name;
 use crate::ports::{Exit, Output, PortError, Remote, Target};
 
@@ -22,20 +22,18 @@ const BANNER_POLL: Duration = Duration::from_millis(5);
 /// one lock a session), so as many are opened as commands run side by side.
 pub struct SshRemote {
     dialer: Dialer,
-    private_key: String,
-    host_keys: HashMap<Name, Vec<u8>>,
+    logins: HashMap<Name, Login>,
     idle: Mutex<HashMap<Target, Vec<Session>>>,
     /// Connections whose banner was seen but not read; the next session begins on one.
     greeted: Mutex<HashMap<Target, TcpStream>>,
 }
 
 impl SshRemote {
-    /// SSH with this private key (OpenSSH's format) to domains that show these host keys.
-    pub fn new(dialer: Dialer, private_key: String, host_keys: HashMap<Name, Vec<u8>>) -> Self {
+    /// SSH to domains that are logged in to like this.
+    pub fn new(dialer: Dialer, logins: HashMap<Name, Login>) -> Self {
         Self {
             dialer,
-            private_key,
-            host_keys,
+            logins,
             idle: Mutex::default(),
             greeted: Mutex::default(),
         }
@@ -53,11 +51,7 @@ impl SshRemote {
         {
             return Ok(session);
         }
-        let host_key = self
-            .host_keys
-            .get(&target.domain)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let login = self.login(target)?;
         let greeted = self
             .greeted
             .lock()
@@ -65,16 +59,16 @@ impl SshRemote {
             .remove(target);
         let stream = match greeted {
             Some(stream) => stream,
-            None => connect(&self.dialer, target)?,
+            None => connect(&self.dialer, target, login.port)?,
         };
-        open(
-            stream,
-            target,
-            &Credentials {
-                private: &self.private_key,
-                host_key,
-            },
-        )
+        open(stream, target, login)
+    }
+
+    fn login(&self, target: &Target) -> Result<&Login, SshError> {
+        let login = self.logins.get(&target.domain);
+        login.ok_or_else(|| SshError::NoLogin {
+            domain: target.domain.clone(),
+        })
     }
 
     fn keep(&self, target: &Target, session: Session) {
@@ -117,8 +111,9 @@ fn is_alive(session: &Session) -> bool {
 
 impl Remote for SshRemote {
     fn banner(&self, target: &Target, timeout: Duration) -> Result<(), PortError> {
+        let port = self.login(target)?.port;
         let read = || -> std::io::Result<TcpStream> {
-            let stream = self.dialer.connect(target.address, SSH_PORT, timeout)?;
+            let stream = self.dialer.connect(target.address, port, timeout)?;
             stream.set_read_timeout(Some(BANNER_TIMEOUT))?;
             let began = Instant::now();
             let mut start = [0; 4];

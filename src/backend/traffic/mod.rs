@@ -25,7 +25,7 @@ pub enum Place {
     /// labrig's own.
     Here,
     /// That of an embedded host, by the id of its outermost process.
-    Of(u32),
+    Of(i32),
 }
 
 /// Traffic control of one lab's host.

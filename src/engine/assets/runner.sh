@@ -239,7 +239,10 @@ sweep() { # UNITS MARKER
     read -r boot </proc/sys/kernel/random/boot_id
     echo "labrig sweep"
     echo "boot $boot"
-    if [ -e "$2" ]; then echo "marker 1"; else echo "marker 0"; fi
+    # Not every machine's directory is gone after a reboot.
+    marked=
+    { read -r marked <"$2"; } 2>/dev/null
+    if [ "$marked" = "$boot" ]; then echo "marker 1"; else echo "marker 0"; fi
     # What another run set up does not last beyond this one.
     for other in "${2%/*}"/setup-*; do
         [ "$other" = "$2" ] || rm -f "$other"
@@ -266,7 +269,7 @@ sweep() { # UNITS MARKER
 }
 
 mark() { # MARKER
-    mkdir -p "${1%/*}" && : >"$1"
+    mkdir -p "${1%/*}" && cat /proc/sys/kernel/random/boot_id >"$1"
 }
 
 put() { # TO MODE TOTAL OFFSET LENGTH

@@ -69,7 +69,14 @@ fn drawn(seat: &Seat) -> String {
 #[test]
 fn domains_get_their_places() {
     let smt = || host(2, 4, 2, 2, 1024); // 0-7 on node 0, 8-15 on node 1
-    let cases: &[(&str, HostShape, u32, Vec<Ask>, &[&str])] = &[
+    type Case = (
+        &'static str,
+        HostShape,
+        u32,
+        Vec<Ask>,
+        &'static [&'static str],
+    );
+    let cases: &[Case] = &[
         ("anywhere", smt(), 0, vec![ask(2, "")], &[""]),
         (
             "one to one in the order of cores",

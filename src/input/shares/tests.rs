@@ -116,7 +116,7 @@ fn parts_are_of_the_measured_host_where_none_is_described() {
 fn members_of_a_group_get_cores_of_their_own() {
     let domains = "  a: {count: 3, split: {cpus: 2, memory: 1GiB, pin: auto}}\n  \
                    b: {count: 2, split: {cpus: 1, memory: 1GiB, pin: \"{{ 6 + index * 2 }}\"}}\n";
-    let topology = good(HOST, &domains);
+    let topology = good(HOST, domains);
     let cpus = topology.domains.iter().map(|domain| {
         let split = domain.split.as_ref().unwrap();
         split.cpus().to_string()
@@ -185,7 +185,7 @@ const WRONG: &[Wrong] = &[
     Wrong(
         HOST,
         "  a: {split: {cpus: half, memory: 1GiB}}\n",
-        "is no part",
+        "a whole number from 1 to 1024 is wanted here, this is a text",
         "8:21",
     ),
     Wrong(

@@ -7,13 +7,15 @@ use std::time::Duration;
 use super::super::expressions::{Expressions, Member, has_expression};
 use super::super::merge::merge;
 use super::super::read::{At, Doc, Written};
-use super::super::shape::{Form, Key, NAME, Shape, TIME};
+use super::super::shape::{Form, Key, NAME, Shape, TIME, words};
 use super::super::suggest;
 use super::super::tree::{Kind, Node};
 use super::disks::{DISK, DiskSpec, disk};
+use super::external::{EXTERNAL, ExternalSpec, external};
 use super::guest::{FILE, FileSpec, file};
 use super::images::package;
 use super::instances::{INSTANCE, InstanceSpec, instances};
+use super::kinds::{KindWord, fitting};
 use super::machine::{MACHINE, MachineSpec, machine};
 use super::settings::{self, SettingsSpec};
 use super::split::{SPLIT, SplitSpec, split};
@@ -30,6 +32,11 @@ const FILES_MAX: usize = 1000;
 
 /// Domains that one key may stand for, and that a lab may have.
 pub(in super::super) const COUNT_MAX: u64 = 10_000;
+
+/// Values of keys that some kinds need, as notes show them.
+const IMAGE: &str = "micro";
+const SPLIT_EXAMPLE: &str = "{cpus: 1, memory: 512MiB}";
+const VNETS: &str = "[{vswitch: data}]";
 
 /// What a domain is. The first key is the one that stands with domains only.
 pub(super) const DOMAIN: Shape = Shape::merged(
@@ -50,12 +57,18 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "4",
             "How many there are: a count of 4 makes NAME1 … NAME4.",
         ),
-        Key::required("image", NAME, "micro", "Its image."),
-        Key::required(
+        Key::new(
+            "kind",
+            Form::Words(words::<KindWord>),
+            "host",
+            "vm; host: the lab host itself; external: a machine that is there already; or container.",
+        ),
+        Key::new("image", NAME, IMAGE, "Its image; needed by a vm."),
+        Key::new(
             "split",
             Form::Map(&SPLIT),
-            "{cpus: 1, memory: 512MiB}",
-            "Its share of the host.",
+            SPLIT_EXAMPLE,
+            "Its share of the host; needed by all but an external machine.",
         ),
         Key::new(
             "machine",
@@ -69,11 +82,17 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "[{name: data, size: 1GiB}]",
             "Its disks.",
         ),
-        Key::required(
+        Key::new(
             "vnets",
             Form::List(&Form::Map(&VNET)),
-            "[{vswitch: data}]",
-            "Its ports; labrig reaches it at the first.",
+            VNETS,
+            "Its ports; labrig reaches it at the first. A host has the lab host's own address there.",
+        ),
+        Key::new(
+            "external",
+            Form::Map(&EXTERNAL),
+            "{address: 192.0.2.10, key: id_ed25519, host_key: ssh-ed25519 AAAA…}",
+            "How an external machine is reached.",
         ),
         Key::new(
             "files",
@@ -125,6 +144,8 @@ pub(in super::super) struct GroupSpec {
 }
 
 pub(in super::super) struct DomainSpec {
+    pub kind: Written<KindWord>,
+    pub external: Option<ExternalSpec>,
     pub image: Option<Written<Name>>,
     pub split: SplitSpec,
     pub machine: MachineSpec,
@@ -191,7 +212,7 @@ impl<'a> Sources<'a> {
         let count = count.and_then(|at| at.integer(1, COUNT_MAX));
         let count = count.map_or(1, |n| n as u32);
         if !has_expression(&node, &DOMAIN_FORM) {
-            let member = domain(&at.of(&node));
+            let member = domain(&at.of(&node), at.node());
             return Some(GroupSpec {
                 name,
                 count,
@@ -209,7 +230,7 @@ impl<'a> Sources<'a> {
             };
             self.expressions
                 .render(&mut node, &DOMAIN_FORM, at.path(), Some(&member));
-            members.extend(domain(&at.of(&node)));
+            members.extend(domain(&at.of(&node), at.node()));
             // What is wrong with one is wrong with the others, in other words.
             if self.doc.count() > before {
                 break;
@@ -277,8 +298,34 @@ impl<'a> Sources<'a> {
     }
 }
 
-fn domain(at: &At<'_>) -> Option<DomainSpec> {
+/// Reads a domain. `own` is what its own entry says, of all that stands here.
+fn domain(at: &At<'_>, own: &Node) -> Option<DomainSpec> {
+    let kind = match at.section("kind") {
+        Some(at) => Written {
+            value: at.word()?,
+            spot: at.spot(),
+        },
+        None => Written {
+            value: KindWord::Vm,
+            spot: at.spot(),
+        },
+    };
+    let fitted = fitting(at, own, kind.value);
+    let at = &at.of(fitted.as_ref().unwrap_or(at.node()));
     let fields = at.fields(&DOMAIN)?;
+    let needed: &[(&str, &str)] = match kind.value {
+        KindWord::Vm | KindWord::Container => {
+            &[("image", IMAGE), ("split", SPLIT_EXAMPLE), ("vnets", VNETS)]
+        }
+        KindWord::Host => &[("split", SPLIT_EXAMPLE)],
+        KindWord::External => &[(
+            "external",
+            "{address: 192.0.2.10, key: id_ed25519, host_key: ssh-ed25519 AAAA…}",
+        )],
+    };
+    for (key, example) in needed {
+        fields.need(key, example);
+    }
     let list = |key: &str, example: &str, most: usize| {
         fields
             .get(key)
@@ -287,7 +334,7 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
     };
     let vnets = fields.get("vnets").map(|at| {
         let items = items(&at, "{vswitch: data}", DEVICES_MAX);
-        if items.is_empty() && at.is_list() {
+        if items.is_empty() && at.is_list() && kind.value.is_made() {
             at.error(
                 "a domain without a vnet cannot be reached",
                 "add one, as in [{vswitch: data}]",
@@ -296,6 +343,8 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
         items
     });
     Some(DomainSpec {
+        external: fields.get("external").and_then(|at| external(&at)),
+        kind,
         image: fields.get("image").and_then(|at| at.parse("micro")),
         split: split(&fields).unwrap_or_default(),
         machine: machine(&fields),

@@ -5,11 +5,13 @@
 
 mod disks;
 mod domains;
+mod external;
 mod guest;
 mod host;
 mod images;
 mod impairments;
 mod instances;
+mod kinds;
 mod machine;
 mod settings;
 mod split;
@@ -21,12 +23,14 @@ use std::time::Duration;
 
 pub(super) use disks::DiskSpec;
 pub(super) use domains::{COUNT_MAX, DomainSpec, GroupSpec};
+pub(super) use external::endpoint;
 pub(super) use guest::FileSpec;
 pub(super) use host::HostSpec;
 pub(super) use images::{
     BuildContentSpec, BuildFileSpec, BuildSpec, Ground, ImageSourceSpec, ImageSpec, PathSpec,
 };
 pub(super) use instances::InstanceSpec;
+pub(super) use kinds::KindWord;
 pub(super) use machine::MachineSpec;
 pub(super) use settings::SettingsSpec;
 pub(super) use split::{Amount, PinSpec, SplitSpec};

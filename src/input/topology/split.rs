@@ -245,8 +245,14 @@ fn written<T>(at: &At<'_>, value: Option<T>) -> Option<Written<T>> {
     })
 }
 
+/// Whether a part of the host is meant, rather than a number or a size.
+fn is_part(at: &At<'_>) -> bool {
+    at.scalar_text()
+        .is_some_and(|text| text.contains(['/', '%']))
+}
+
 fn cpus(at: &At<'_>) -> Option<Written<Amount<u32>>> {
-    let amount = match at.is_textual() {
+    let amount = match is_part(at) {
         true => Amount::Part(at.parse::<Part>("1/4")?.value),
         false => Amount::Absolute(at.whole()? as u32),
     };
@@ -254,8 +260,7 @@ fn cpus(at: &At<'_>) -> Option<Written<Amount<u32>>> {
 }
 
 fn memory(at: &At<'_>) -> Option<Written<Amount<Bytes>>> {
-    let is_part = at.is_textual() && at.text("512MiB")?.value.contains(['/', '%']);
-    let amount = match is_part {
+    let amount = match is_part(at) {
         true => Amount::Part(at.parse::<Part>("1/4")?.value),
         false => Amount::Absolute(size(at, MEMORY_LEAST, "512MiB")?.value),
     };

@@ -142,7 +142,10 @@ impl Bench {
                 .iter()
                 .map(|domain| (name(domain), target(domain)))
                 .collect(),
-            guest_directory: format!("{ROOT}/run/labrig"),
+            directories: domains
+                .iter()
+                .map(|domain| (name(domain), format!("{ROOT}/run/labrig")))
+                .collect(),
         };
         let bus = Bus::new(FastClock::new());
         Self {
