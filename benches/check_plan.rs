@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use labrig::input::{self, Loaded, Options};
-use labrig::model::{Acceleration, Domain, LabPaths, LabSecret, Observed, Topology};
+use labrig::model::{Acceleration, Domain, LabPaths, LabSecret, Observed, Platform, Topology};
 use labrig::plan::{Desired, GuestFiles, Plan, plan};
 use labrig::render::{Scope, TemplateError};
 
@@ -146,7 +146,13 @@ fn plan_of(loaded: &Loaded<Topology>) -> Result<Plan, TemplateError> {
     let paths = LabPaths::new("/var/lib/labrig/labs/large".into());
     let secret = LabSecret::new([7; 32]);
     let acceleration = Acceleration::Emulation;
-    let desired = Desired::of(&loaded.value, &paths, acceleration, &secret, files)?;
+    let desired = Desired::of(
+        &loaded.value,
+        &paths,
+        &Platform::unknown(acceleration),
+        &secret,
+        files,
+    )?;
     Ok(plan(&desired, &Observed::default()))
 }
 

@@ -8,6 +8,7 @@ pub mod analyse;
 pub mod archive;
 pub mod backend;
 pub mod cli;
+pub mod databases;
 pub mod design;
 pub mod diag;
 pub mod engine;

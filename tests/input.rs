@@ -83,7 +83,7 @@ fn another_lab_name_moves_everything() {
         assert_eq!(a.vnets[0].mac == b.vnets[0].mac, fixed, "{}", a.name);
     }
     for name in ["data", "client1"] {
-        assert_ne!(first.vswitches[name].bridge, other.vswitches[name].bridge);
+        assert_ne!(first.vswitches[name].device, other.vswitches[name].device);
     }
 }
 

@@ -34,7 +34,7 @@ fn groups() -> impl Strategy<Value = Groups> {
 /// A lab on a small subnet, so that hashes do meet.
 fn topology(groups: &Groups) -> String {
     let mut text = "version: 1\nname: lab\nimages: {micro: {build: {micro: {}}}}\n\
-        vswitches: {a: {subnet: 10.0.0.0/25}, b: {subnet: 10.0.1.0/25}}\ndomains:\n"
+        vswitches: {a: {subnet: 10.0.0.0/25, subnet6: \"fd00:1::/64\"}, b: {subnet: 10.0.1.0/25}}\ndomains:\n"
         .to_owned();
     for (name, (count, both)) in groups {
         let second = if *both { ", {vswitch: b}" } else { "" };
@@ -55,7 +55,7 @@ fn addresses(topology: &Topology) -> BTreeMap<(String, String), Ipv4Addr> {
         .iter()
         .flat_map(|d| d.vnets.iter().map(move |v| (d, v)));
     ports
-        .map(|(d, v)| ((v.vswitch.to_string(), d.name.to_string()), v.ip))
+        .filter_map(|(d, v)| Some(((v.vswitch.to_string(), d.name.to_string()), v.ip?)))
         .collect()
 }
 
@@ -78,12 +78,16 @@ proptest! {
         prop_assert!(distinct(guests().map(|g| g.uuid.to_string()).collect()));
         let vnets: Vec<_> = domains.iter().flat_map(|d| &d.vnets).collect();
         prop_assert!(distinct(vnets.iter().map(|v| v.mac.to_string()).collect()));
-        prop_assert!(distinct(vnets.iter().map(|v| v.ip.to_string()).collect()));
+        prop_assert!(distinct(vnets.iter().filter_map(|v| v.ip).map(|ip| ip.to_string()).collect()));
+        prop_assert!(distinct(vnets.iter().filter_map(|v| v.ip6).map(|ip| ip.to_string()).collect()));
+        prop_assert!(distinct(vnets.iter().map(|v| v.device.clone()).collect()));
         for vnet in vnets {
             let vswitch = &resolved.vswitches[&vnet.vswitch];
-            prop_assert!(vswitch.subnet.contains(&vnet.ip));
-            let set_aside = [vswitch.gateway, vswitch.subnet.network(), vswitch.subnet.broadcast()];
-            prop_assert!(!set_aside.contains(&vnet.ip));
+            let (subnet, ip) = (vswitch.subnet.unwrap(), vnet.ip.unwrap());
+            prop_assert!(subnet.contains(&ip));
+            let set_aside = [vswitch.gateway.unwrap(), subnet.network(), subnet.broadcast()];
+            prop_assert!(!set_aside.contains(&ip));
+            prop_assert_eq!(vnet.ip6.is_some(), vswitch.subnet6.is_some());
         }
     }
 

@@ -365,7 +365,7 @@ domains: {d: {image: micro, split: {cpus: \"{{ vars.cpus }}\", memory: 64MiB}, v
             "4",
             "environment variable CARGO_MANIFEST_DIR gives it",
         ),
-        ("cpus", "four", "a whole number from 1"),
+        ("cpus", "four", "\"four\" is no part"),
     ] {
         let notes = set(name, value).map(|_| ()).unwrap_err();
         assert!(notes.contains(message), "{name}: {notes}");

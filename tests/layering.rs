@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Modules by layer, lowest first. Modules of one layer do not know each other.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["diag"],
     &["model"],
+    &["databases"],
     &["ports", "stats", "adapters", "render"],
     &["input"],
     &["plan", "design"],

@@ -112,10 +112,13 @@ pub(crate) fn topology() -> Topology {
             Image {
                 source: ImageSource::Build(ImageRecipe::Micro {
                     suite: "bookworm".to_owned(),
+                    files: Vec::new(),
                 }),
                 key: Digest::of("micro"),
+                cloud_init: false,
             },
         )]),
+        host: crate::model::LabHost::default(),
         vswitches: BTreeMap::new(),
         domains: vec![Domain {
             name: name("db"),
@@ -125,14 +128,14 @@ pub(crate) fn topology() -> Topology {
                 libvirt_name: "quickstart-db".to_owned(),
                 uuid: uuid::Uuid::nil(),
                 image: name("micro"),
+                machine: crate::model::Machine::default(),
                 disks: Vec::new(),
             })),
-            split: Some(Split {
-                vcpus: 2,
-                memory: "512MiB".parse().unwrap(),
-            }),
+            split: Some(Split::new(2, "512MiB".parse().unwrap())),
             vnets: Vec::new(),
             files: Vec::new(),
+            instances: Vec::new(),
+            settings: crate::model::GuestSettings::default(),
             boot_timeout: Seconds(Duration::from_secs(120)),
         }],
     }

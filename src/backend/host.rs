@@ -1,9 +1,9 @@
 //! Measures the host a lab runs on.
 
-use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::utsname::uname;
-use nix::unistd::Pid;
 
+use super::host_shape::usable_cpus;
+use super::platform::machine_types;
 use crate::backend::tool::Tool;
 use crate::model::{Acceleration, Bytes, HostFacts};
 use crate::ports::PortError;
@@ -23,11 +23,12 @@ pub fn facts(acceleration: Acceleration, libvirt: Option<&str>) -> Result<HostFa
         cpu_model: cpu_model(&fs_err::read_to_string("/proc/cpuinfo")?)
             .unwrap_or(UNKNOWN)
             .to_owned(),
-        threads: usable_threads()?,
+        threads: u32::try_from(usable_cpus()?.len()).unwrap_or(u32::MAX),
         memory: memory_field(&memory, "MemTotal")?,
         memory_free: memory_field(&memory, "MemAvailable")?,
         kernel: system.release().to_string_lossy().into_owned(),
         libvirt: libvirt.unwrap_or(UNKNOWN).to_owned(),
+        machines: machine_types(),
         qemu: qemu_version().unwrap_or_else(|| UNKNOWN.to_owned()),
     })
 }
@@ -39,16 +40,6 @@ pub fn qemu_version() -> Option<String> {
         .run()
         .ok()?;
     version_in(&String::from_utf8_lossy(&printed)).map(str::to_owned)
-}
-
-/// Hardware threads this process may run on: fewer than there are under `taskset` or a batch system.
-fn usable_threads() -> Result<u32, PortError> {
-    let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|e| PortError::fatal("ask for the usable CPUs", e))?;
-    let count = (0..CpuSet::count())
-        .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
-        .count();
-    Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// Model name of the first CPU.

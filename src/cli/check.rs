@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::error::Result;
-use super::up::TopologyChoice;
+use super::up::TopologyArgs;
 use super::{Global, output};
 use crate::diag::Notes;
 use crate::input::{self, Options};
@@ -16,11 +16,11 @@ pub(super) struct CheckArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    choice: TopologyChoice,
+    choice: TopologyArgs,
 }
 
 pub(super) fn run(global: &Global, args: &CheckArgs) -> Result<ExitCode> {
-    let options = args.choice.options();
+    let options = args.choice.options()?;
     let mut notes = Notes::default();
     for file in &args.files {
         let found = match check(file, &options) {

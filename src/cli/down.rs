@@ -9,6 +9,7 @@ use super::{Global, output};
 use crate::backend;
 use crate::backend::images::Store;
 use crate::backend::libvirt::{Connection, Libvirt};
+use crate::backend::traffic::Place;
 use crate::model::{Lab, LabPaths, Name, Observed};
 use crate::plan::{self, ActionKind};
 use crate::ports::Hypervisor;
@@ -27,7 +28,8 @@ pub(super) fn run(global: &Global, args: &DownArgs) -> Result<ExitCode> {
     let state = State::of(global.state_dir.as_deref())?;
     let paths = state.lab(&args.lab);
     // A lab whose directory was removed by hand may still run.
-    let is_there = paths.root().exists() || embedded_host(&state, &paths).is_stray();
+    let is_there =
+        paths.root().exists() || paths.ram().exists() || embedded_host(&state, &paths).is_stray();
     if !is_there && args.host.is_none() {
         return Err(no_such_lab(&state, &args.lab));
     }
@@ -63,6 +65,7 @@ pub(super) fn take_down(state: &State, name: &Name, host: Option<&HostKind>) -> 
                 .hint("say it with --host: embedded, or the URI"));
         }
     }
+    backend::ram::remove_directory(&paths.ram())?;
     backend::remove_tree(paths.root())?;
     Ok(())
 }
@@ -73,6 +76,7 @@ fn clear_shared_host(uri: &str, name: &Name, paths: &LabPaths) -> Result<()> {
         Connection::open(uri)?,
         Lab { name: name.clone() },
         paths.clone(),
+        Place::Here,
     );
     for action in plan::removal(&libvirt.observe()?).actions {
         match &action.kind {

@@ -13,7 +13,8 @@ use super::state::State;
 use crate::backend::embedded::{EmbeddedHost, HostDirectory};
 use crate::backend::libvirt::{Connection, Libvirt};
 use crate::backend::ssh::{Dialer, SshRemote};
-use crate::model::{Acceleration, LabPaths, LabSecret, Name, Observed, Topology};
+use crate::backend::traffic::Place;
+use crate::model::{Acceleration, LabPaths, LabSecret, Name, Observed, Topology, Vnet};
 use crate::ports::{Hypervisor, Target};
 use crate::render::Identity;
 
@@ -47,6 +48,12 @@ impl From<HostKind> for String {
 }
 
 impl HostKind {
+    /// Whether libvirt there can divide CPU time and limit memory: the embedded one is outside the
+    /// tree of control groups, which its end would leave behind.
+    pub(super) const fn has_cgroups(&self) -> bool {
+        matches!(self, Self::System(_))
+    }
+
     /// Parses `--host`.
     pub(super) fn parse(text: &str) -> std::result::Result<Self, String> {
         match Self::from(text.to_owned()) {
@@ -187,7 +194,7 @@ impl OpenLab {
     pub(super) fn open(state: &State, record: Record, start: bool) -> Result<Self> {
         let lab = record.topology.lab.clone();
         let paths = state.lab(&lab.name);
-        let (uri, dialer) = match &record.host {
+        let (uri, dialer, place) = match &record.host {
             HostKind::Embedded => {
                 let host = embedded_host(state, &paths);
                 if start {
@@ -202,9 +209,10 @@ impl OpenLab {
                     Dialer::Embedded {
                         service: host.directory().socket_service(),
                     },
+                    Place::Of(host.outermost()?),
                 )
             }
-            HostKind::System(uri) => (uri.clone(), Dialer::Direct),
+            HostKind::System(uri) => (uri.clone(), Dialer::Direct, Place::Here),
         };
         let secret = if start {
             secret(&paths)?
@@ -212,7 +220,7 @@ impl OpenLab {
             secret_so_far(&paths)?
         };
         let remote = remote(dialer, &secret, &record.topology);
-        let hypervisor = Libvirt::new(Connection::open(&uri)?, lab, paths.clone());
+        let hypervisor = Libvirt::new(Connection::open(&uri)?, lab, paths.clone(), place);
         if start {
             write_ssh_files(&paths, &secret, &record.topology)?;
         }
@@ -296,6 +304,11 @@ fn remote(dialer: Dialer, secret: &LabSecret, topology: &Topology) -> SshRemote 
     )
 }
 
+fn addresses(vnet: &Vnet) -> impl Iterator<Item = String> {
+    let ip = vnet.ip.map(|ip| ip.to_string());
+    ip.into_iter().chain(vnet.ip6.map(|ip| ip.to_string()))
+}
+
 /// Key and known hosts for the `ssh` program.
 fn write_ssh_files(paths: &LabPaths, secret: &LabSecret, topology: &Topology) -> Result<()> {
     let known_hosts: String = topology
@@ -304,7 +317,7 @@ fn write_ssh_files(paths: &LabPaths, secret: &LabSecret, topology: &Topology) ->
         .map(|domain| {
             let key = Identity::host(secret, &domain.name).public_openssh();
             let names: Vec<_> = std::iter::once(domain.name.to_string())
-                .chain(domain.vnets.iter().map(|vnet| vnet.ip.to_string()))
+                .chain(domain.vnets.iter().flat_map(addresses))
                 .collect();
             format!("{} {key}\n", names.join(","))
         })

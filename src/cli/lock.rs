@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::Result;
 use crate::archive::{Lock, relative_layout};
 use crate::input::LoadedPlaybook;
-use crate::model::{Digest, HostFacts, Image, ImageSource, Name, Topology, Trial};
+use crate::model::{Digest, DomainKind, HostFacts, Image, ImageSource, Name, Topology, Trial};
 use crate::ports::ImageStore;
 
 /// Leaf that names the playbook's file below the archive's `inputs/`.
@@ -99,6 +99,13 @@ pub(super) fn lock(
             }
         }
     }
+    for domain in &topology.domains {
+        if let DomainKind::Vm(guest) = &domain.kind {
+            let kind = &guest.machine.kind;
+            let versioned = host.machines.get(kind).unwrap_or(kind);
+            leaf(&format!("machine.{kind}"), versioned.clone());
+        }
+    }
     leaf("host.acceleration", host.acceleration.to_string());
     leaf("host.cpu", host.cpu_model.clone());
     leaf("host.threads", host.threads.to_string());
@@ -114,7 +121,7 @@ pub(super) fn lock(
 pub(super) fn image_path(image: &Image) -> Option<&PathBuf> {
     match &image.source {
         ImageSource::Path { disk, kernel, .. } => disk.as_ref().or(kernel.as_ref()),
-        ImageSource::Build(_) => None,
+        ImageSource::Build(_) | ImageSource::Url { .. } => None,
     }
 }
 
@@ -122,16 +129,7 @@ pub(super) fn image_path(image: &Image) -> Option<&PathBuf> {
 fn topology_digest(topology: &Topology) -> Result<Digest> {
     let mut topology = topology.clone();
     for image in topology.images.values_mut() {
-        if let ImageSource::Path {
-            disk,
-            kernel,
-            initrd,
-        } = &mut image.source
-        {
-            for path in [disk, kernel, initrd].into_iter().flatten() {
-                *path = PathBuf::new();
-            }
-        }
+        image.forget_paths();
     }
     digest_of(&topology)
 }

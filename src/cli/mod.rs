@@ -6,7 +6,10 @@ mod check;
 mod down;
 mod error;
 mod exec;
+mod graph;
 mod host;
+mod image;
+mod inventory;
 mod lab;
 mod lock;
 pub mod notes;
@@ -101,6 +104,13 @@ enum Verb {
     Show(runs::ShowArgs),
     /// Take a lab down, with all that was made for it
     Down(down::DownArgs),
+    /// Look after the images that labs are made from
+    #[command(subcommand)]
+    Image(image::ImageVerb),
+    /// Draw a lab: its domains, vswitches and addresses
+    Graph(graph::GraphArgs),
+    /// Tell other tools how to reach a lab's domains
+    Inventory(inventory::InventoryArgs),
     /// Print the JSON Schema of topologies or playbooks, which editors use to complete and check them
     Schema(schema::SchemaArgs),
     /// Look at this machine
@@ -155,6 +165,9 @@ fn run() -> ExitCode {
         Verb::Runs(args) => runs::runs(&global, &args),
         Verb::Show(args) => runs::show(&global, &args),
         Verb::Down(args) => down::run(&global, &args),
+        Verb::Image(verb) => image::run(&global, &verb),
+        Verb::Graph(args) => graph::run(&global, &args),
+        Verb::Inventory(args) => inventory::run(&global, &args),
         Verb::Schema(args) => schema::run(&args),
         Verb::Host(verb) => host::run(&global, &verb),
         Verb::EnterHost(args) => host::enter(&args),

@@ -1,6 +1,7 @@
 //! Results for people or for programs.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -36,6 +37,23 @@ pub(super) fn print(text: impl AsRef<str>) -> std::io::Result<()> {
         out.write_all(b"\n")?;
     }
     out.flush()
+}
+
+/// Writes text to a file, or prints it where none is given.
+pub(super) fn write_to(file: Option<&Path>, text: &str) -> std::io::Result<()> {
+    match file {
+        Some(file) => fs_err::write(file, text),
+        None => print(text),
+    }
+}
+
+/// The same for a text that has no form of its own for programs: with `json` it is a JSON string on
+/// standard output.
+pub(super) fn write_text(json: bool, file: Option<&Path>, text: &str) -> std::io::Result<()> {
+    if json && file.is_none() {
+        return print_json(&serde_json::json!({ "text": text }));
+    }
+    write_to(file, text)
 }
 
 /// Columns of the terminal that standard output goes to, if it is one.

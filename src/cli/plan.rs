@@ -3,6 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::backend::host_shape;
+use crate::model::Topology;
+use crate::plan::Shares;
+use crate::report::shares_text;
+
 use super::bring_up::BringUp;
 use super::error::Result;
 use super::state::State;
@@ -18,19 +23,27 @@ pub(super) struct PlanArgs {
     /// Exit with 1 when there is something to do
     #[arg(long)]
     exit_code: bool,
+    /// Show who has which CPUs and how much memory of the host instead
+    #[arg(long)]
+    split: bool,
     #[command(flatten)]
     lab: LabArgs,
 }
 
 pub(super) fn run(global: &Global, args: &PlanArgs) -> Result<ExitCode> {
     let loaded = args.lab.load(&args.topology)?;
+    if args.split {
+        return show_shares(global, &loaded.value);
+    }
     let state = State::of(global.state_dir.as_deref())?;
     let planned = BringUp {
         state: &state,
         loaded: &loaded,
         host: args.lab.host.clone(),
+        is_dry: true,
     }
     .plan()?;
+    output::print_notes(&planned.warnings);
     if global.json {
         output::print_json(&planned.plan)?;
     } else {
@@ -40,4 +53,19 @@ pub(super) fn run(global: &Global, args: &PlanArgs) -> Result<ExitCode> {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })
+}
+
+/// Shows the budget: who has what of the host.
+fn show_shares(global: &Global, topology: &Topology) -> Result<ExitCode> {
+    let shape = match &topology.host.described {
+        Some(described) => described.clone(),
+        None => host_shape::shape()?,
+    };
+    let shares = Shares::of(topology, &shape);
+    if global.json {
+        output::print_json(&shares)?;
+    } else {
+        output::print(shares_text(&shares, output::width()))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -17,7 +17,7 @@ use super::{Global, output};
 use crate::analyse::{self, Overall};
 use crate::archive::{DerivedFrom, Lock, Manifest, RunDir};
 use crate::backend::images::Store;
-use crate::backend::{SystemClock, host};
+use crate::backend::{SystemClock, host, host_shape};
 use crate::design;
 use crate::engine::{self, Bus, Cancel, Experiment, TemplateRenderer, World};
 use crate::input::{self, LoadedPlaybook, Options};
@@ -72,7 +72,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode> {
     if args.playbook.is_dir() {
         return resume_run(global, &args.playbook, &args.lab);
     }
-    let loaded = load(&args.playbook, &args.lab.options())?;
+    let loaded = load(&args.playbook, &args.lab.options()?)?;
     let trials = design::trials(&loaded.playbook.value);
     check_runs(&args.runs)?;
     let new = NewRun {
@@ -209,6 +209,7 @@ fn load_archived(archive: &RunDir, lab: &LabArgs) -> Result<LoadedPlaybook> {
         &playbook,
         &Options {
             name: Some(name),
+            host: Some(host_shape::shape()?),
             image_keys,
             set: archive
                 .topology()
@@ -246,9 +247,11 @@ fn on_lab(
         state: &state,
         loaded: &loaded.topology,
         host: args.host.clone(),
+        is_dry: false,
     };
     bring_up.plan()?;
     let _lock = state.lock(&name, "run")?;
+    host_shape::keep_to(&loaded.topology.value.host.reserve)?;
     let left = format!(
         "`labrig run` on the run's directory resumes, `labrig down {name}` removes the lab"
     );

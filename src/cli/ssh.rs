@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -37,19 +38,7 @@ pub(super) fn run(global: &Global, args: &SshArgs) -> Result<ExitCode> {
     let state = State::of(global.state_dir.as_deref())?;
     let lab = OpenLab::of_name(&state, &args.lab)?;
     let target = lab.target(&args.domain)?;
-    let quote = |text: &str| {
-        shlex::try_quote(text)
-            .map(std::borrow::Cow::into_owned)
-            .map_err(|_| Failure::usage("quote a path with a NUL"))
-    };
-    let me = std::env::current_exe()?;
-    let proxy = format!(
-        "{} --state-dir {} __dial {} {} 22",
-        quote(&me.to_string_lossy())?,
-        quote(&state.root().to_string_lossy())?,
-        args.lab,
-        target.address
-    );
+    let proxy = format!("{} {} 22", dial_command(&state, &args.lab)?, target.address);
     let files = lab.paths.ssh();
     let mut command = Command::new("ssh");
     command
@@ -81,6 +70,22 @@ pub(super) fn run(global: &Global, args: &SshArgs) -> Result<ExitCode> {
         anyhow::Error::new(error).context("run the ssh program"),
     )
     .hint("install openssh-client"))
+}
+
+/// The command for a shell that connects its standard input and output to the address and port of a
+/// guest that are put after it.
+pub(super) fn dial_command(state: &State, lab: &Name) -> Result<String> {
+    let quote = |path: &Path| {
+        let text = path.to_string_lossy().into_owned();
+        shlex::try_quote(&text)
+            .map(std::borrow::Cow::into_owned)
+            .map_err(|_| Failure::usage("quote a path with a NUL"))
+    };
+    Ok(format!(
+        "{} --state-dir {} __dial {lab}",
+        quote(&std::env::current_exe()?)?,
+        quote(state.root())?,
+    ))
 }
 
 /// Connects standard input and output to a guest's port: what `ssh` runs as its proxy.

@@ -1,5 +1,6 @@
 //! `labrig status`: labs and their domains, as a hypervisor's own list shows them.
 
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -181,7 +182,10 @@ fn status_of(domain: &Domain, stats: Option<DomainStats>, cpu_percent: f64) -> D
         addresses: domain
             .vnets
             .iter()
-            .map(|vnet| format!("{}={}", vnet.vswitch, vnet.ip))
+            .filter_map(|vnet| {
+                let address = vnet.ip.map(IpAddr::from).or(vnet.ip6.map(IpAddr::from))?;
+                Some(format!("{}={address}", vnet.vswitch))
+            })
             .collect(),
     }
 }

@@ -9,14 +9,14 @@ use super::lab::HostKind;
 use super::progress::Progress;
 use super::state::State;
 use super::{Global, output, signals};
-use crate::backend::SystemClock;
+use crate::backend::{SystemClock, host_shape};
 use crate::engine::{Bus, Cancel};
 use crate::input::{self, Loaded, Options};
 use crate::model::{Name, Topology};
 
-/// What the command line decides beside a topology.
+/// What the command line decides about a topology.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct TopologyChoice {
+pub(super) struct TopologyArgs {
     /// Name of the lab, instead of the one that the topology or the archive gives
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
@@ -25,22 +25,11 @@ pub(super) struct TopologyChoice {
     pub set: Vec<(String, serde_json::Value)>,
 }
 
-impl TopologyChoice {
-    /// The same for whoever loads the topology.
-    pub(super) fn options(&self) -> Options {
-        Options {
-            name: self.name.clone(),
-            set: self.set.iter().cloned().collect(),
-            ..Options::default()
-        }
-    }
-}
-
 /// Arguments of `up` that other verbs share.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LabArgs {
     #[command(flatten)]
-    pub topology: TopologyChoice,
+    pub topology: TopologyArgs,
     /// Where it runs: embedded (a libvirtd of its own), qemu:///system, or a qemu+unix URI
     /// [default: where the lab is, else embedded]
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
@@ -55,17 +44,39 @@ pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::
     }
 }
 
-impl LabArgs {
-    /// What the command line decides beside a file.
-    pub(super) fn options(&self) -> Options {
-        self.topology.options()
+impl TopologyArgs {
+    /// What the command line decides beside a file, and the host as it is.
+    pub(super) fn options(&self) -> Result<Options> {
+        Ok(Options {
+            name: self.name.clone(),
+            set: self.set.iter().cloned().collect(),
+            host: Some(host_shape::shape()?),
+            ..Options::default()
+        })
     }
 
     /// Loads a topology under the name that was asked for, and shows what should be looked at.
     pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
-        let loaded = input::load_topology(topology, &self.options())?;
+        let loaded = input::load_topology(topology, &self.options()?)?;
         output::print_notes(&loaded.warnings);
         Ok(loaded)
+    }
+}
+
+impl LabArgs {
+    /// Whether any of them was given.
+    pub(super) fn decide_anything(&self) -> bool {
+        self.host.is_some() || self.topology.name.is_some() || !self.topology.set.is_empty()
+    }
+
+    /// What the command line decides beside a file, and the host as it is.
+    pub(super) fn options(&self) -> Result<Options> {
+        self.topology.options()
+    }
+
+    /// Loads a topology as [`TopologyArgs::load`] does.
+    pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
+        self.topology.load(topology)
     }
 }
 
@@ -86,10 +97,12 @@ pub(super) fn run(global: &Global, args: &UpArgs) -> Result<ExitCode> {
         state: &state,
         loaded: &loaded,
         host: args.lab.host.clone(),
+        is_dry: false,
     };
     // Before the lock, which is the first thing that is made.
     bring_up.plan()?;
     let _lock = state.lock(&name, "up")?;
+    host_shape::keep_to(&loaded.value.host.reserve)?;
     let lab = with_runtime(
         global,
         &format!("`labrig down {name}` removes what is there"),

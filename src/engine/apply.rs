@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::{Bus, Cancel, images, ready};
-use crate::model::{Event, Name};
+use crate::model::{Event, Name, Seconds, Split};
 use crate::plan::{Action, ActionKind, Plan};
 use crate::ports::{ErrorKind, Hypervisor, ImageStore, Journal, PortError, Remote, chain};
 
@@ -183,6 +183,16 @@ impl Applier {
         result
     }
 
+    fn wait<'a>(&'a self, halt: &'a Halt, timeout: Seconds) -> ready::Wait<'a> {
+        ready::Wait {
+            hypervisor: self.hypervisor.as_ref(),
+            remote: self.remote.as_ref(),
+            bus: &self.bus,
+            halt,
+            step_timeout: Duration::from(timeout),
+        }
+    }
+
     fn perform(&self, index: usize, action: &Action, halt: &Halt) -> Result<(), PortError> {
         use ActionKind as K;
         let hypervisor = &self.hypervisor;
@@ -204,35 +214,67 @@ impl Applier {
             K::RemoveNetwork { name } => hypervisor.remove_network(name),
             K::CreateDisk {
                 path,
+                format,
                 backing,
                 size,
-            } => hypervisor.create_disk(path, backing.as_deref(), *size),
+                ..
+            } => hypervisor.create_disk(path, *format, backing.as_deref(), *size),
             K::WriteSeed { path, seed } => hypervisor.write_seed(path, &seed.pack()),
             K::RemoveFile { path } => hypervisor.remove_file(path),
             K::DefineDomain { name, xml } => hypervisor.define_domain(name, xml),
             K::StartDomain { name } => hypervisor.start_domain(name),
             K::StopDomain { name } => hypervisor.stop_domain(name),
             K::RemoveDomain { name } => hypervisor.remove_domain(name),
+            K::MoveDomain { name, split } => {
+                hypervisor.move_domain(name, split)?;
+                self.check_place(name, split)
+            }
             K::AwaitReady {
                 name,
                 address,
                 timeout,
+                hosts,
+                split,
             } => {
                 let Some(domain) = &action.domain else {
                     return Ok(());
                 };
-                let wait = ready::Wait {
-                    hypervisor: hypervisor.as_ref(),
-                    remote: self.remote.as_ref(),
-                    bus: &self.bus,
-                    halt,
-                    step_timeout: Duration::from(*timeout),
-                };
-                wait.until_ready(domain, name, *address)?;
+                let wait = self.wait(halt, *timeout);
+                wait.until_ready(domain, name, *address, hosts.as_deref())?;
                 // Nobody may be waiting any more, and the domain's life another one.
                 halt.check()?;
-                hypervisor.mark_ready(name)
+                self.check_place(name, split)?;
+                hypervisor.mark_ready(name, hosts.as_ref().map(|hosts| hosts.digest()))
             }
+            K::TellHosts {
+                name,
+                address,
+                timeout,
+                hosts,
+            } => {
+                let Some(domain) = &action.domain else {
+                    return Ok(());
+                };
+                let wait = self.wait(halt, *timeout);
+                wait.tell_hosts(domain, name, *address, hosts)?;
+                hypervisor.mark_ready(name, Some(hosts.digest()))
+            }
+            K::Impair {
+                device, impairment, ..
+            } => hypervisor.impair(device, impairment),
         }
+    }
+
+    /// Sees that a running domain is where it belongs on the host.
+    fn check_place(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        let wrong = self.hypervisor.placement(name)?.misplaced(split);
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let wrong: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+        let what = format!("find domain {name} where it belongs: {}", wrong.join(", "));
+        Err(PortError::new(ErrorKind::Fatal, what).hint(
+            "something else on this host moves its threads or its memory; `labrig up` tries again",
+        ))
     }
 }

@@ -6,11 +6,16 @@ use super::read::{At, Written};
 const PATH_MAX: usize = 4096;
 
 /// Files that labrig writes into every guest: its identity, keys and addresses.
-const OURS: [&str; 6] = [
+const OURS: [&str; 11] = [
     "/etc/hostname",
     "/etc/hosts",
     "/etc/labrig/",
+    "/etc/security/limits.d/zz-labrig.conf",
+    "/etc/ssh/authorized_keys.d/",
+    "/etc/ssh/sshd_config.d/labrig-users.conf",
     "/etc/ssh/ssh_host_",
+    "/etc/sysctl.d/zz-labrig.conf",
+    "/etc/systemd/system.conf.d/labrig-limits.conf",
     "/etc/systemd/network/10-labrig-",
     "/root/.ssh/authorized_keys",
 ];

@@ -5,15 +5,20 @@
 //! wrong at once. Nothing is created here.
 
 mod addresses;
+mod disks;
 mod doc;
 mod expressions;
 mod files;
 mod guest_path;
+mod guest_settings;
 mod images;
 mod include;
+mod instances;
 mod language;
 mod merge;
 mod names;
+mod networks;
+mod placement;
 mod playbook;
 mod playbook_spec;
 mod playbook_steps;
@@ -23,6 +28,7 @@ mod resolve;
 mod scalar;
 mod schema;
 mod shape;
+mod shares;
 mod source;
 mod suggest;
 mod templates;
@@ -38,7 +44,7 @@ pub use language::Language;
 pub use source::SourceMap;
 
 use crate::diag::Notes;
-use crate::model::{Digest, Name, Playbook, Secrets, Topology};
+use crate::model::{Digest, HostShape, Name, Playbook, Secrets, Topology};
 use crate::render::Templates;
 use read::{At, Doc};
 use tree::{Kind, Node};
@@ -48,6 +54,9 @@ use tree::{Kind, Node};
 pub struct Options {
     /// The lab's name, instead of the topology's.
     pub name: Option<Name>,
+    /// The host that splits divide where the topology describes none; none: not known, and then
+    /// nothing can depend on it.
+    pub host: Option<HostShape>,
     /// Keys of images whose files are absent, by the path of the disk (else the kernel) as
     /// resolved: the topology's directory joined with what it says. A rerun knows them from the
     /// archive, which keeps no disks.
@@ -180,9 +189,10 @@ fn read_topology(doc: &Doc, options: &Options) -> Option<Draft> {
         return None;
     }
     let mut spec = topology::TopologySpec::read(doc, &mut root, options)?;
-    let topology = resolve::resolve(doc, &spec, options)?;
-    let secrets = std::mem::take(&mut spec.vars.secrets);
     let templates = Templates::beside(&doc.file);
+    let (topology, copied) = resolve::resolve(doc, &spec, options, &templates)?;
+    inputs.extend(copied);
+    let secrets = std::mem::take(&mut spec.vars.secrets);
     templates::check_topology(doc, &spec, &topology, &secrets, &templates);
     inputs.extend(template_inputs(&templates));
     Some(Draft {

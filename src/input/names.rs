@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use crate::model::{Digester, Name};
+use crate::model::{Digester, Name, Vnet};
 
 /// Namespace of all ids made here; itself a random UUID, fixed for ever.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_9a52_73c4_4e0b_9b1e_58a0_c2d7_3f46);
@@ -38,6 +38,16 @@ pub(super) fn bridge(lab: &Name, vswitch: &Name) -> String {
         .field(lab.as_str())
         .field(vswitch.as_str());
     format!("lr{}", digest.finish().short(10))
+}
+
+/// Name of the device of a domain's `index`-th vnet, from 0.
+pub(super) fn port(lab: &Name, domain: &Name, index: usize) -> String {
+    let digest = Digester::default()
+        .field("port")
+        .field(lab.as_str())
+        .field(domain.as_str())
+        .field((index as u64).to_be_bytes());
+    format!("{}{}", Vnet::DEVICE_PREFIX, digest.finish().short(10))
 }
 
 #[cfg(test)]

@@ -112,6 +112,26 @@ impl<'a> At<'a> {
         self.doc.push(self.doc.error(&spot, message).hint(hint));
     }
 
+    /// Notes an error here that another place is about as well.
+    pub fn error_beside(
+        &self,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+        other: &Self,
+        text: &str,
+    ) {
+        let note = self.doc.error(&self.spot(), message).hint(hint);
+        self.doc
+            .push(note.label(Some(self.doc.place(&other.spot())), text));
+    }
+
+    /// Notes an error here that has another side.
+    pub fn conflict(&self, message: impl Into<String>, hint: impl Into<String>, other: &Spot) {
+        let note = self.doc.error(&self.spot(), message).hint(hint);
+        let other = self.doc.place(other);
+        self.doc.push(note.label(Some(other), "the other one"));
+    }
+
     /// Whether nothing is written here.
     pub fn is_null(&self) -> bool {
         self.node.is_null()
@@ -351,9 +371,22 @@ impl<'a> At<'a> {
         self.integer(least, most)
     }
 
+    /// Whether this very text stands here.
+    pub fn is_text(&self, wanted: &str) -> bool {
+        matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
+    }
+
     /// Whether a map stands here.
     pub fn is_map(&self) -> bool {
         matches!(self.node.kind, Kind::Map(_))
+    }
+
+    /// Whether a text stands here, rather than a number or a truth value.
+    pub fn is_textual(&self) -> bool {
+        match &self.node.kind {
+            Kind::Scalar { text, plain } => !*plain || meaning(text).is_string(),
+            _ => false,
+        }
     }
 
     /// `true` or `false`.
@@ -369,9 +402,14 @@ impl<'a> At<'a> {
 
     /// One of the words of `T`.
     pub fn word<T: Word>(&self) -> Option<T> {
-        let words = || T::WORDS.iter().map(|(word, _)| *word);
+        self.choice(T::WORDS)
+    }
+
+    /// One of some words.
+    pub fn choice<T: Copy>(&self, known: &[(&'static str, T)]) -> Option<T> {
+        let words = || known.iter().map(|(word, _)| *word);
         let text = self.text(words().next().unwrap_or_default())?;
-        let found = T::WORDS.iter().find(|(word, _)| *word == text.value);
+        let found = known.iter().find(|(word, _)| *word == text.value);
         if found.is_none() {
             let hint = suggest::advice(text.value, "known words", words());
             self.error(format!("{:?} is not known here", text.value), hint);

@@ -2,20 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use tera::Context;
+
 use super::Options;
 use super::addresses::{self, Port};
-use super::images::{self, Found};
+use super::disks;
+use super::files::InputFile;
+use super::guest_settings;
+use super::images::{Finder, Found};
 use super::names;
-use super::read::{Doc, Spot, Written};
+use super::networks;
+use super::read::{Doc, Spot};
+use super::shares::{self, Claim, ClaimKind};
 use super::suggest;
+use super::templates::Checker;
 use super::topology::{
-    COUNT_MAX, DiskSpec, DomainSpec, GroupSpec, ImageSourceSpec, TopologySpec, VnetSpec,
-    VswitchSpec,
+    COUNT_MAX, DomainSpec, GroupSpec, ImageSpec, TopologySpec, VnetSpec, VswitchSpec,
 };
 use crate::diag::Note;
-use crate::model::{
-    Bytes, Disk, Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet, Vswitch,
-};
+use crate::model::{Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
+use crate::render::Templates;
 
 /// What one domain is made of before addresses are known.
 struct Seat<'s> {
@@ -29,20 +35,34 @@ struct Seat<'s> {
 
 /// Resolves a topology. What is wrong is noted, and then the result is a draft that only serves
 /// to find more: it lacks whatever could not be resolved.
-pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Option<Topology> {
+///
+/// Gives the files that images copy as well.
+pub(super) fn resolve(
+    doc: &Doc,
+    spec: &TopologySpec,
+    options: &Options,
+    templates: &Templates,
+) -> Option<(Topology, Vec<InputFile>)> {
     let lab = options
         .name
         .clone()
         .or_else(|| spec.name.as_ref().map(|name| name.value.clone()))
         // Its absence is noted, so the stand-in goes no further than this draft.
         .or_else(|| "lab".parse().ok())?;
-    let images = find_images(doc, spec, options);
+    let lab = Lab { name: lab };
+    let (images, copied) = find_images(doc, &lab, spec, options, templates);
+    let lab = lab.name;
+    let declared: HashMap<&str, &ImageSpec> = spec
+        .images
+        .iter()
+        .map(|image| (image.name.value.as_str(), image))
+        .collect();
     let vswitches: HashMap<&str, &VswitchSpec> = spec
         .vswitches
         .iter()
         .map(|v| (v.name.value.as_str(), v))
         .collect();
-    check_subnets(doc, &spec.vswitches);
+    networks::check(doc, &spec.vswitches);
 
     let seats = expand(doc, spec, &vswitches);
     let ports: Vec<Port<'_>> = seats
@@ -56,15 +76,41 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     index,
                     vswitch,
                     ip: vnet.ip.as_ref(),
+                    ip6: vnet.ip6.as_ref(),
                     mac: vnet.mac.as_ref(),
                 })
         })
         .collect();
     let mut assigned = addresses::assign(doc, &lab, &ports).into_iter();
 
+    let claims: Vec<_> = seats
+        .iter()
+        .map(|seat| Claim {
+            name: &seat.name,
+            group: &seat.group.name,
+            kind: ClaimKind::Vm,
+            split: &seat.spec.split,
+            machine: &seat.spec.machine,
+        })
+        .collect();
+    let (host, shares) = shares::divide(doc, &spec.host, options.host.as_ref(), &claims);
+    for (seat, (split, _)) in seats.iter().zip(&shares) {
+        // With a vnet that is on no vswitch, nothing can be said of the others' places.
+        if seat.ports.len() == seat.spec.vnets.len() {
+            let image = seat.spec.image.as_ref();
+            let guest = networks::GuestSide {
+                image: image
+                    .and_then(|name| Some((name, images.get(&name.value)?.image.as_ref()?))),
+                vcpus: split.vcpus,
+            };
+            networks::check_vnets(doc, &seat.group.name.spot, &seat.ports, &guest);
+        }
+    }
+
     let domains = seats
         .iter()
-        .map(|seat| {
+        .zip(shares)
+        .map(|(seat, (split, machine))| {
             let vnets = seat.ports.iter().zip(assigned.by_ref());
             let guest = Guest {
                 libvirt_name: names::libvirt_name(&lab, &seat.name),
@@ -77,26 +123,43 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
                     .unwrap_or(&seat.group.name)
                     .value
                     .clone(),
-                disks: resolve_disks(doc, spec, seat.spec, &images),
+                machine,
+                disks: disks::resolve(doc, seat.spec, &declared, &images),
             };
             Domain {
                 name: seat.name.clone(),
                 group: seat.group.name.value.clone(),
                 index: seat.index,
                 kind: DomainKind::Vm(Box::new(guest)),
-                split: Some(seat.spec.split.clone()),
+                split: Some(split),
                 vnets: vnets
-                    .map(|((_, vswitch), (mac, ip))| Vnet {
+                    .enumerate()
+                    .map(|(i, ((spec, vswitch), assigned))| Vnet {
                         vswitch: vswitch.name.value.clone(),
-                        mac,
-                        ip,
+                        mac: assigned.mac,
+                        ip: assigned.ip,
+                        ip6: assigned.ip6,
+                        model: spec.model.as_ref().map(|w| w.value).unwrap_or_default(),
+                        queues: spec.queues.as_ref().map_or(1, |w| w.value),
+                        device: names::port(&lab, &seat.name, i),
+                        inbound: spec.inbound,
+                        outbound: spec.outbound,
                     })
                     .collect(),
                 files: seat.spec.files.iter().map(guest_file).collect(),
+                instances: seat
+                    .spec
+                    .instances
+                    .iter()
+                    .map(|spec| spec.instance.clone())
+                    .collect(),
+                settings: seat.spec.settings.settings.clone(),
                 boot_timeout: seat.spec.boot_timeout,
             }
         })
         .collect();
+
+    disks::check_sharing(doc, &spec.domains);
 
     let used: BTreeSet<&Name> = spec
         .domains
@@ -105,7 +168,7 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         .filter_map(|d| d.image.as_ref())
         .map(|image| &image.value)
         .collect();
-    Some(Topology {
+    let mut topology = Topology {
         vars: spec.vars.values.clone(),
         secrets: spec.vars.sources.clone(),
         images: images
@@ -116,11 +179,20 @@ pub(super) fn resolve(doc: &Doc, spec: &TopologySpec, options: &Options) -> Opti
         vswitches: spec
             .vswitches
             .iter()
-            .filter_map(|v| resolve_vswitch(&lab, v))
+            .filter_map(|v| networks::resolve(&lab, v))
             .collect(),
         domains,
+        host,
         lab: Lab { name: lab },
-    })
+    };
+    let groups = spec.domains.iter();
+    let groups: HashMap<&Name, &GroupSpec> =
+        groups.map(|group| (&group.name.value, group)).collect();
+    guest_settings::settle(doc, &mut topology, |domain| {
+        let member = groups.get(&domain.group)?.member(domain.index)?;
+        Some(&member.settings)
+    });
+    Some((topology, copied))
 }
 
 fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
@@ -132,28 +204,16 @@ fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
     }
 }
 
-fn resolve_vswitch(lab: &Name, spec: &VswitchSpec) -> Option<(Name, Vswitch)> {
-    let subnet = spec.subnet.as_ref()?.value;
-    let name = &spec.name.value;
-    let vswitch = Vswitch {
-        mode: spec.mode,
-        subnet,
-        gateway: addresses::gateway(subnet),
-        mtu: spec.mtu,
-        bridge: names::bridge(lab, name),
-        network: names::libvirt_name(lab, name),
-        uuid: names::uuid(lab, names::Kind::Network, name),
-    };
-    Some((name.clone(), vswitch))
-}
-
+/// Looks at all images; gives them, and the files that they copy.
 fn find_images<'s>(
     doc: &Doc,
+    lab: &Lab,
     spec: &'s TopologySpec,
     options: &Options,
-) -> BTreeMap<&'s Name, Found> {
+    templates: &Templates,
+) -> (BTreeMap<&'s Name, Found>, Vec<InputFile>) {
     let declared: HashSet<&Name> = spec.images.iter().map(|image| &image.name.value).collect();
-    let mut users: HashSet<&Name> = HashSet::new();
+    let mut users: BTreeSet<&Name> = spec.images.iter().filter_map(ImageSpec::base).collect();
     for domain in spec.domains.iter().flat_map(|group| &group.members) {
         let Some(image) = &domain.image else { continue };
         users.insert(&image.value);
@@ -169,11 +229,9 @@ fn find_images<'s>(
             );
         }
     }
-    let mut found = BTreeMap::new();
     for image in &spec.images {
         let name = &image.name.value;
-        let used = users.contains(name);
-        if !used {
+        if !users.contains(name) {
             let spot = &image.name.spot;
             let note = Note::warning(
                 &spot.path,
@@ -184,43 +242,22 @@ fn find_images<'s>(
                     .hint("leave it out, or give it to a domain"),
             );
         }
-        found.insert(name, images::find(doc, image, used, &options.image_keys));
     }
-    found
-}
-
-/// Notes subnets that overlap. After sorting, one that overlaps any earlier one overlaps the
-/// earlier one that reaches farthest.
-fn check_subnets(doc: &Doc, vswitches: &[VswitchSpec]) {
-    let mut subnets: Vec<_> = vswitches
-        .iter()
-        .filter_map(|v| v.subnet.as_ref().map(|s| (s, &v.name.value)))
-        .collect();
-    subnets.sort_by_key(|(subnet, _)| (subnet.value.network(), subnet.value.prefix_len()));
-    let mut farthest: Option<(&Written<ipnet::Ipv4Net>, &Name)> = None;
-    for (subnet, name) in subnets {
-        if let Some((before, other)) =
-            farthest.filter(|(b, _)| b.value.broadcast() >= subnet.value.network())
-        {
-            let (late, early, early_name) = match before.spot.span.start < subnet.spot.span.start {
-                true => (subnet, before, other),
-                false => (before, subnet, name),
-            };
-            let message = format!(
-                "subnet {} overlaps {} of vswitch {:?}",
-                late.value,
-                early.value,
-                early_name.as_str()
-            );
-            let note = doc
-                .error(&late.spot, message)
-                .hint("give each vswitch a subnet of its own");
-            doc.push(note.label(Some(doc.place(&early.spot)), "the other subnet"));
-        }
-        if farthest.is_none_or(|(b, _)| subnet.value.broadcast() > b.value.broadcast()) {
-            farthest = Some((subnet, name));
-        }
-    }
+    // What goes into an image is kept with it: no secrets.
+    let mut context = Context::new();
+    context.insert("lab", lab);
+    context.insert("vars", &spec.vars.values);
+    let mut checker = Checker::new(doc, templates, true, Vec::new());
+    checker.in_image = true;
+    Finder::new(
+        doc,
+        &spec.images,
+        &users,
+        &options.image_keys,
+        &context,
+        checker,
+    )
+    .find_all(&spec.images)
 }
 
 /// Expands counts, and binds vnets to vswitches.
@@ -341,8 +378,9 @@ fn check_fixed(doc: &Doc, group: &GroupSpec) {
     let each = if group.is_uniform() { group.count } else { 1 };
     for vnet in group.members.iter().flat_map(|member| &member.vnets) {
         let ip = vnet.ip.as_ref().map(|w| (&w.spot, w.value.to_string()));
+        let ip6 = vnet.ip6.as_ref().map(|w| (&w.spot, w.value.to_string()));
         let mac = vnet.mac.as_ref().map(|w| (&w.spot, w.value.to_string()));
-        for address in ip.into_iter().chain(mac) {
+        for address in ip.into_iter().chain(ip6).chain(mac) {
             *given.entry(address).or_default() += each;
         }
     }
@@ -364,93 +402,4 @@ fn check_files(doc: &Doc, group: &DomainSpec) {
             );
         }
     }
-}
-
-/// The disks of a group's domains: the root overlay first when the image has a disk.
-fn resolve_disks(
-    doc: &Doc,
-    spec: &TopologySpec,
-    group: &DomainSpec,
-    images: &BTreeMap<&Name, Found>,
-) -> Vec<Disk> {
-    let mut taken: HashMap<&str, &Spot> = HashMap::new();
-    for disk in &group.disks {
-        if let Some(first) = taken.insert(&disk.name.value, &disk.name.spot) {
-            let message = format!("two disks are called {:?}", disk.name.value.as_str());
-            let note = doc
-                .error(&disk.name.spot, message)
-                .hint("rename one of them");
-            doc.push(note.label(Some(doc.place(first)), "the other one"));
-        }
-    }
-    let (root, data): (Vec<_>, Vec<_>) = group
-        .disks
-        .iter()
-        .partition(|d| d.name.value.as_str() == "root");
-    let image = group
-        .image
-        .as_ref()
-        .and_then(|image| images.get(&image.value));
-    let has_disk = image.is_none_or(|found| found.has_disk);
-    if let (Some(root), Some(found), Some(image)) = (root.first(), image, &group.image) {
-        check_root(doc, spec, root, found, image);
-    }
-    let size = |disk: &DiskSpec| disk.size.as_ref().map(|size| size.value);
-    // "root" is a name, and so is every name that was read as one.
-    let root_name = "root".parse::<Name>().ok();
-    let overlay = root_name.filter(|_| has_disk).map(|name| Disk {
-        name,
-        size: root.first().and_then(|disk| size(disk)),
-    });
-    let data = data.into_iter().map(|disk| Disk {
-        name: disk.name.value.clone(),
-        size: size(disk),
-    });
-    overlay.into_iter().chain(data).collect()
-}
-
-fn check_root(
-    doc: &Doc,
-    spec: &TopologySpec,
-    root: &DiskSpec,
-    found: &Found,
-    image: &Written<Name>,
-) {
-    if !found.has_disk {
-        let message = format!(
-            "image {:?} has no disk, so there can be no root disk",
-            image.value.as_str()
-        );
-        let note = doc
-            .error(&root.name.spot, message)
-            .hint("give the disk another name, or take an image with a disk");
-        doc.push(note.label(Some(doc.place(&image.spot)), "the image"));
-        return;
-    }
-    let (Some(size), Some(least)) = (&root.size, found.size) else {
-        return;
-    };
-    if size.value >= least {
-        return;
-    }
-    let message = format!(
-        "a root disk of {} is smaller than its image, which has {}",
-        size.value,
-        exact(least)
-    );
-    let declared = spec.images.iter().find(|i| i.name.value == image.value);
-    let place = declared.map(|image| match &image.source {
-        Some(ImageSourceSpec::Build {
-            size: Some(size), ..
-        }) => doc.place(&size.spot),
-        _ => doc.place(&image.name.spot),
-    });
-    let note = doc
-        .error(&size.spot, message)
-        .hint("make it larger, or leave size out: it is as large as the image then");
-    doc.push(note.label(place, "the image"));
-}
-
-fn exact(bytes: Bytes) -> String {
-    format!("{bytes} ({} bytes)", bytes.0)
 }

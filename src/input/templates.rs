@@ -5,13 +5,14 @@ use std::path::Path;
 
 use tera::Context;
 
+use super::instances::{self, Machines};
 use super::read::{Doc, Spot, Written};
 use super::suggest;
 use crate::diag::{Note, Place};
 use crate::model::{Name, Secrets, Topology};
 use crate::render::{Scope, TemplateError, TemplatePlace, Templates, context::RESERVED};
 
-use super::topology::{GroupSpec, TopologySpec};
+use super::topology::{DomainSpec, GroupSpec, TopologySpec};
 
 /// Names of template files that are offered as "did you mean".
 const LISTED: usize = 1000;
@@ -25,6 +26,8 @@ pub(super) struct Checker<'a> {
     pub sound: bool,
     /// Factors, which templates see beside [`RESERVED`].
     pub factors: Vec<String>,
+    /// Whether a template goes into an image, where no domain is known.
+    pub in_image: bool,
     seen: HashSet<(String, String)>,
 }
 
@@ -35,6 +38,7 @@ impl<'a> Checker<'a> {
             templates,
             sound,
             factors,
+            in_image: false,
             seen: HashSet::new(),
         }
     }
@@ -58,9 +62,10 @@ impl<'a> Checker<'a> {
         self.take(&text.spot, result)
     }
 
-    fn take(&mut self, spot: &Spot, result: Result<String, TemplateError>) -> Option<String> {
+    /// What was rendered; a failure is noted at `spot`.
+    pub fn take<T>(&mut self, spot: &Spot, result: Result<T, TemplateError>) -> Option<T> {
         match result {
-            Ok(text) => Some(text),
+            Ok(rendered) => Some(rendered),
             Err(TemplateError::Tera { always: false, .. }) if !self.sound => None,
             Err(error) => {
                 if self.seen.insert((spot.path.clone(), error.to_string())) {
@@ -108,6 +113,9 @@ impl<'a> Checker<'a> {
                 let first = names.first().map_or("", String::as_str);
                 let hint = if self.factors.iter().any(|factor| factor == first) {
                     "factors have levels in trial steps only: setup runs once".to_owned()
+                } else if self.in_image {
+                    "an image is built before any domain: templates see lab and vars here"
+                        .to_owned()
                 } else if RESERVED.contains(&first) {
                     format!("{first:?} is there in template files only")
                 } else if place.as_ref().is_some_and(|place| self.follows_dash(place)) {
@@ -215,7 +223,7 @@ fn template_names(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Renders all files of all domains.
+/// Renders all files and configurations of all domains, and checks what the configurations say.
 pub(super) fn check_topology(
     doc: &Doc,
     spec: &TopologySpec,
@@ -224,22 +232,21 @@ pub(super) fn check_topology(
     templates: &Templates,
 ) {
     let mut checker = Checker::new(doc, templates, !doc.has_errors(), Vec::new());
+    let renders = |m: &DomainSpec| !(m.files.is_empty() && m.instances.is_empty());
     let groups = &spec.domains;
-    if groups
-        .iter()
-        .all(|group| group.members.iter().all(|m| m.files.is_empty()))
-    {
+    if !groups.iter().any(|group| group.members.iter().any(renders)) {
         return;
     }
     let scope = Scope::with_secrets(topology, secrets);
     let groups: HashMap<&Name, &GroupSpec> = groups.iter().map(|g| (&g.name.value, g)).collect();
     let mut failed: HashSet<&Spot> = HashSet::new();
+    let mut machines = Machines::default();
     for domain in &topology.domains {
         let group = groups.get(&domain.group);
         let Some(member) = group.and_then(|group| group.member(domain.index)) else {
             continue;
         };
-        if member.files.is_empty() {
+        if !renders(member) {
             continue;
         }
         let context = scope.context(Some(domain), &[]);
@@ -252,5 +259,22 @@ pub(super) fn check_topology(
                 failed.insert(spot);
             }
         }
+        // Several domains may be the lab host: there, a file may meet another domain's instance.
+        if member.instances.is_empty() && domain.guest().is_some() {
+            continue;
+        }
+        let configs = member.instances.iter().map(|instance| {
+            let spot = &instance.spots.name;
+            let config = match failed.contains(spot) {
+                true => None,
+                false => instances::render(&mut checker, instance, &context),
+            };
+            if config.is_none() {
+                failed.insert(spot);
+            }
+            (instance, config)
+        });
+        machines.add(doc, domain, configs, &member.files, templates);
     }
+    machines.finish(doc);
 }

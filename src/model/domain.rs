@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Disk, GuestFile, Name, Seconds, Split, Vnet};
+use super::{Disk, GuestFile, GuestSettings, Instance, Machine, Name, Seconds, Split, Vnet};
 
 /// A machine of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,10 @@ pub struct Domain {
     pub split: Option<Split>,
     /// Ports, in order.
     pub vnets: Vec<Vnet>,
+    /// Database servers on it, in the file's order.
+    pub instances: Vec<Instance>,
+    /// Settings of its operating system.
+    pub settings: GuestSettings,
     /// Files rendered for it.
     pub files: Vec<GuestFile>,
     /// Longest time for each step on the way from started to ready.
@@ -51,6 +55,9 @@ pub struct Guest {
     pub uuid: Uuid,
     /// Key into [`Topology::images`](super::Topology::images).
     pub image: Name,
+    /// The machine it finds itself in.
+    #[serde(default)]
+    pub machine: Machine,
     /// Disks beyond the seed, in order; the first is the root overlay when the image has a disk.
     pub disks: Vec<Disk>,
 }
@@ -83,11 +90,12 @@ impl DomainKind {
 }
 
 impl Domain {
-    /// The address labrig reaches it at: an external machine's own, else that of its first vnet.
+    /// The address labrig reaches it at: an external machine's own, else that of its first vnet with
+    /// an IPv4 address.
     pub fn address(&self) -> Option<Ipv4Addr> {
         match &self.kind {
             DomainKind::External(endpoint) => Some(endpoint.address),
-            _ => self.vnets.first().map(|vnet| vnet.ip),
+            _ => self.vnets.iter().find_map(|vnet| vnet.ip),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is known of the host a lab runs on.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -44,4 +45,6 @@ pub struct HostFacts {
     pub libvirt: String,
     /// QEMU's version, as in `7.2.22`.
     pub qemu: String,
+    /// QEMU's types of machines, each with the versioned name that it stands for.
+    pub machines: BTreeMap<String, String>,
 }

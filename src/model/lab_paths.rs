@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Digest, Name};
+use super::{Digest, DiskFormat, Medium, Name};
+
+/// Where the host's memory holds files.
+pub const RAM: &str = "/dev/shm";
 
 /// The directory of one lab and the places in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,17 +29,41 @@ impl LabPaths {
         self.root.join("disks")
     }
 
-    /// One domain's disk. `generation` is the digest of what it was made from, so that a disk made
-    /// from something else is another file.
-    pub fn disk(&self, domain: &Name, disk: &Name, generation: Digest) -> PathBuf {
-        self.disks()
-            .join(format!("{domain}-{disk}-{}.qcow2", generation.short(8)))
+    /// Disks of all domains that lie in the host's memory: on the tmpfs that every Linux has. The
+    /// name tells labs of one name in several state directories apart.
+    pub fn ram(&self) -> PathBuf {
+        let name = self.root.file_name().unwrap_or_default().to_string_lossy();
+        let place = Digest::of(self.root.as_os_str().as_encoded_bytes());
+        Path::new(RAM).join(format!("labrig-{name}-{}", place.short(12)))
     }
 
-    /// One domain's seed disk with the given content.
-    pub fn seed(&self, domain: &Name, content: Digest) -> PathBuf {
+    /// One domain's disk on a medium. `generation` is the digest of what it was made from, so that a
+    /// disk made from something else is another file.
+    pub fn disk(
+        &self,
+        medium: Medium,
+        domain: &Name,
+        disk: &Name,
+        format: DiskFormat,
+        generation: Digest,
+    ) -> PathBuf {
+        let directory = match medium {
+            Medium::Disk => self.disks(),
+            Medium::Ram => self.ram(),
+        };
+        let format = format.as_str();
+        directory.join(format!("{domain}-{disk}-{}.{format}", generation.short(8)))
+    }
+
+    /// One domain's seed disk with the given content; `form` ends its name.
+    pub fn seed(&self, domain: &Name, content: Digest, form: &str) -> PathBuf {
         self.disks()
-            .join(format!("{domain}-seed-{}.tar", content.short(8)))
+            .join(format!("{domain}-seed-{}.{form}", content.short(8)))
+    }
+
+    /// The UEFI variables of one domain.
+    pub fn nvram(&self, domain: &Name) -> PathBuf {
+        self.root.join("nvram").join(format!("{domain}.fd"))
     }
 
     /// What one domain prints on its serial console.
@@ -44,9 +71,14 @@ impl LabPaths {
         self.root.join("console").join(format!("{domain}.log"))
     }
 
+    /// Links to the images it uses.
+    pub fn images(&self) -> PathBuf {
+        self.root.join("images")
+    }
+
     /// Link to the directory of the image with this key in the store.
     pub fn image(&self, key: Digest) -> PathBuf {
-        self.root.join("images").join(key.short(16))
+        self.images().join(key.short(16))
     }
 
     /// There while a domain runs that labrig started; its time of change is that of the start.

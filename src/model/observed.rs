@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Digest, MacAddr, Name};
+use super::{Bytes, Digest, MacAddr, Name, Placement, PortImpairment};
 
 /// Everything of one lab that exists on its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub struct Observed {
     pub domains: BTreeMap<String, ObservedDomain>,
     /// Disk and seed files of the lab.
     pub files: BTreeSet<PathBuf>,
+    /// What frames of the lab's vnets meet, by the vnet's device; only those that meet something.
+    pub impairments: BTreeMap<String, PortImpairment>,
 }
 
 /// A libvirt network of the lab.
@@ -27,8 +29,10 @@ pub struct Observed {
 pub struct ObservedNetwork {
     /// Digest of the XML it was defined from; none when it was not labrig that defined it so.
     pub definition: Option<Digest>,
-    /// Whether its bridge is up.
+    /// Whether it is up.
     pub active: bool,
+    /// The bridge that libvirt makes for it; none when it is on one that was there.
+    pub bridge: Option<String>,
     /// Addresses its DHCP keeps for vnets.
     pub reservations: BTreeSet<Reservation>,
 }
@@ -53,6 +57,10 @@ pub struct ObservedDomain {
     pub active: bool,
     /// Whether labrig saw it ready since it was started.
     pub ready: bool,
+    /// Digest of the names and addresses it was told since it was started.
+    pub hosts: Option<Digest>,
+    /// Where it is on the host, if it runs.
+    pub placement: Option<Placement>,
     /// What its definition takes.
     pub uses: DomainUses,
 }
@@ -62,12 +70,16 @@ pub struct ObservedDomain {
 pub struct DomainUses {
     /// Memory of the host.
     pub memory: Bytes,
+    /// Size of the huge pages that memory is made of, if it is.
+    pub hugepages: Option<Bytes>,
     /// Files its disks are in.
     pub files: BTreeSet<PathBuf>,
     /// libvirt names of the networks its vnets are on.
     pub networks: BTreeSet<String>,
     /// MAC addresses of its vnets.
     pub macs: BTreeSet<MacAddr>,
+    /// Devices of the lab host that its vnets are.
+    pub devices: BTreeSet<String>,
 }
 
 /// A domain as its hypervisor lists it.

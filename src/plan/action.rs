@@ -5,8 +5,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::{Bytes, Image, Name, Reservation, Seconds};
-use crate::render::Seed;
+use std::sync::Arc;
+
+use crate::model::{
+    Bytes, DiskFormat, Image, Medium, Name, PortImpairment, Reservation, Seconds, Split,
+};
+use crate::render::{Hosts, Seed};
 
 /// What is to be done, in an order that `after` gives.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -72,6 +76,10 @@ pub enum ActionKind {
     CreateDisk {
         /// Its file.
         path: PathBuf,
+        /// What it lies on.
+        on: Medium,
+        /// Its format.
+        format: DiskFormat,
         /// The disk below it.
         backing: Option<PathBuf>,
         /// Virtual size; none: that of `backing`.
@@ -102,6 +110,15 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
+    /// Set what frames of a vnet meet.
+    Impair {
+        /// The vnet's vswitch.
+        vswitch: Name,
+        /// The vnet's device.
+        device: String,
+        /// What they are to meet.
+        impairment: PortImpairment,
+    },
     /// End a domain at once.
     StopDomain {
         /// The domain.
@@ -112,7 +129,14 @@ pub enum ActionKind {
         /// The domain.
         name: String,
     },
-    /// Wait until a domain is ready.
+    /// Move a running domain to the CPUs that are its own.
+    MoveDomain {
+        /// The domain.
+        name: String,
+        /// Where it belongs.
+        split: Box<Split>,
+    },
+    /// Wait until a domain is ready, and see that it is where it belongs on the host.
     AwaitReady {
         /// The domain.
         name: String,
@@ -120,6 +144,23 @@ pub enum ActionKind {
         address: Ipv4Addr,
         /// Longest wait for each step on the way there.
         timeout: Seconds,
+        /// Names and addresses it is told then; none for one that writes them itself.
+        #[serde(skip)]
+        hosts: Option<Arc<Hosts>>,
+        /// Where on the host it belongs.
+        split: Box<Split>,
+    },
+    /// Tell a domain that runs the names and addresses of all domains.
+    TellHosts {
+        /// The domain.
+        name: String,
+        /// Where its SSH server listens.
+        address: Ipv4Addr,
+        /// Longest time for it.
+        timeout: Seconds,
+        /// Names and addresses.
+        #[serde(skip)]
+        hosts: Arc<Hosts>,
     },
 }
 
@@ -187,13 +228,24 @@ impl Action {
                 ..
             } => format!("release {} of {}", reservation.ip, reservation.domain),
             K::RemoveNetwork { name } => format!("remove network {name}"),
+            K::CreateDisk {
+                path,
+                on: Medium::Ram,
+                ..
+            } => format!("create RAM disk {}", file(path)),
             K::CreateDisk { path, .. } => format!("create disk {}", file(path)),
             K::WriteSeed { path, .. } => format!("write seed {}", file(path)),
             K::RemoveFile { path } => format!("remove file {}", file(path)),
             K::DefineDomain { name, .. } => format!("define domain {}", domain(name)),
             K::StartDomain { name } => format!("start domain {}", domain(name)),
+            K::Impair { vswitch, .. } => {
+                let domain = self.domain.as_ref().map_or("?", Name::as_str);
+                format!("impair vnet of {domain} on {vswitch}")
+            }
+            K::TellHosts { name, .. } => format!("tell hosts to domain {}", domain(name)),
             K::StopDomain { name } => format!("stop domain {}", domain(name)),
             K::RemoveDomain { name } => format!("remove domain {}", domain(name)),
+            K::MoveDomain { name, .. } => format!("move domain {}", domain(name)),
             K::AwaitReady { name, .. } => format!("await domain {}", domain(name)),
         }
     }

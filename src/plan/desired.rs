@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::model::{
-    Acceleration, Bytes, Digest, Digester, Domain, Guest, Image, LabPaths, LabSecret, Name,
-    Reservation, Seconds, Split, Topology,
+    Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Guest, Image, LabPaths,
+    LabSecret, Medium, Name, Platform, PortImpairment, Reservation, Seconds, Split, Topology,
 };
-use crate::render::{DomainParts, Identity, Seed, domain_xml, network_xml, seed};
+use crate::render::{DiskPart, DomainParts, Hosts, Identity, Seed, domain_xml, network_xml, seed};
 
 /// Rendered files of a domain: absolute path in the guest, permission bits, content.
 pub type GuestFiles = Vec<(String, u32, Vec<u8>)>;
@@ -22,6 +23,8 @@ pub struct Desired {
     pub networks: Vec<DesiredNetwork>,
     /// Domains, in the topology's order.
     pub domains: Vec<DesiredDomain>,
+    /// Names and addresses of all domains.
+    pub hosts: Arc<Hosts>,
 }
 
 /// An image and its link in the lab.
@@ -46,7 +49,7 @@ pub struct DesiredNetwork {
     pub xml: String,
     /// Digest of the definition without reservations.
     pub definition: Digest,
-    /// Addresses of all its vnets.
+    /// Addresses of all its vnets, where the lab host serves DHCP.
     pub reservations: BTreeSet<Reservation>,
 }
 
@@ -61,7 +64,9 @@ pub struct DesiredDomain {
     pub image: Name,
     /// libvirt names of the networks it has vnets on.
     pub networks: BTreeSet<String>,
-    /// Its disks.
+    /// Its vnets.
+    pub ports: Vec<DesiredPort>,
+    /// Those of its disks that labrig makes.
     pub disks: Vec<DesiredDisk>,
     /// Its seed and the file for it.
     pub seed: (PathBuf, Seed),
@@ -69,19 +74,36 @@ pub struct DesiredDomain {
     pub xml: String,
     /// Digest of the definition.
     pub definition: Digest,
-    /// Memory it takes from the host.
-    pub memory: Bytes,
+    /// Its share of the host.
+    pub split: Split,
     /// Where its SSH server listens.
     pub address: Ipv4Addr,
     /// Longest wait for each step on the way from started to ready.
     pub boot_timeout: Seconds,
+    /// Whether it is told the names of all domains; one that writes its own is not.
+    pub takes_hosts: bool,
 }
 
-/// A disk file.
+/// A vnet's device.
+#[derive(Debug, Clone)]
+pub struct DesiredPort {
+    /// The vswitch it is on.
+    pub vswitch: Name,
+    /// Device of the lab host.
+    pub device: String,
+    /// What its frames meet.
+    pub impairment: PortImpairment,
+}
+
+/// A disk file that labrig makes.
 #[derive(Debug, Clone)]
 pub struct DesiredDisk {
     /// The file.
     pub path: PathBuf,
+    /// What it lies on.
+    pub on: Medium,
+    /// Its format.
+    pub format: DiskFormat,
     /// The disk below it.
     pub backing: Option<PathBuf>,
     /// Virtual size; none: that of `backing`.
@@ -96,7 +118,7 @@ impl Desired {
     pub fn of<E>(
         topology: &Topology,
         paths: &LabPaths,
-        acceleration: Acceleration,
+        platform: &Platform,
         secret: &LabSecret,
         mut files: impl FnMut(&Domain) -> Result<GuestFiles, E>,
     ) -> Result<Self, E> {
@@ -110,12 +132,20 @@ impl Desired {
             })
             .collect();
         let mut reservations: BTreeMap<&Name, BTreeSet<Reservation>> = BTreeMap::new();
-        for domain in &topology.domains {
+        let guests = topology.domains.iter();
+        for domain in guests.filter(|domain| domain.guest().is_some()) {
             for vnet in &domain.vnets {
+                let vswitch = topology.vswitches.get(&vnet.vswitch);
+                let Some(ip) = vnet
+                    .ip
+                    .filter(|_| vswitch.is_some_and(|vswitch| vswitch.mode.is_own()))
+                else {
+                    continue;
+                };
                 let reservation = Reservation {
                     mac: vnet.mac,
                     domain: domain.name.clone(),
-                    ip: vnet.ip,
+                    ip,
                 };
                 reservations
                     .entry(&vnet.vswitch)
@@ -139,6 +169,7 @@ impl Desired {
             })
             .collect();
         let client = Identity::client(secret);
+        let hosts = Arc::new(Hosts::new(topology));
         let domains = topology
             .domains
             .iter()
@@ -153,14 +184,16 @@ impl Desired {
                 })
             })
             .map(|made| {
-                let seed = seed(topology, made.domain, secret, &client, files(made.domain)?);
-                Ok(desired_domain(topology, paths, acceleration, &made, seed))
+                let files = files(made.domain)?;
+                let seed = seed(topology, made.domain, &hosts, secret, &client, files);
+                Ok(desired_domain(topology, paths, platform, &made, seed))
             })
             .collect::<Result<_, E>>()?;
         Ok(Self {
             images,
             networks,
             domains,
+            hosts,
         })
     }
 }
@@ -177,7 +210,7 @@ struct Made<'a> {
 fn desired_domain(
     topology: &Topology,
     paths: &LabPaths,
-    acceleration: Acceleration,
+    platform: &Platform,
     made: &Made<'_>,
     seed: Seed,
 ) -> DesiredDomain {
@@ -190,59 +223,94 @@ fn desired_domain(
     } = made;
     let link = paths.image(image.key);
     let holds = image.source.holds();
-    let disks: Vec<_> = guest
-        .disks
-        .iter()
-        .enumerate()
-        .map(|(i, disk)| {
-            let backing = (i == 0 && holds.disk).then(|| link.join("disk.qcow2"));
-            let size = disk
-                .size
-                .map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
-            let generation = match backing {
-                Some(_) => Digester::default()
-                    .field(image.key.bytes())
-                    .field(size)
-                    .finish(),
-                None => Digester::default().field(size).finish(),
-            };
-            DesiredDisk {
-                path: paths.disk(&domain.name, &disk.name, generation),
-                backing,
-                size: disk.size,
+    let mut disks = Vec::new();
+    let mut places = Vec::new();
+    for (i, disk) in guest.disks.iter().enumerate() {
+        places.push(match &disk.source {
+            DiskSource::Volume { path } | DiskSource::File { path, .. } => path.clone(),
+            DiskSource::Made { on, format, size } => {
+                let made = DesiredDisk {
+                    path: paths.disk(
+                        *on,
+                        &domain.name,
+                        &disk.name,
+                        *format,
+                        generation(disk, image, i == 0 && holds.disk),
+                    ),
+                    on: *on,
+                    format: *format,
+                    backing: (i == 0 && holds.disk).then(|| link.join("disk.qcow2")),
+                    size: *size,
+                };
+                let path = made.path.clone();
+                disks.push(made);
+                path
             }
-        })
-        .collect();
-    let seed_path = paths.seed(&domain.name, seed.digest());
-    let (kernel, initrd, console) = (
+        });
+    }
+    let seed_path = paths.seed(&domain.name, seed.digest(), seed.extension());
+    let (kernel, initrd, nvram, console) = (
         link.join("vmlinuz"),
         link.join("initrd"),
+        paths.nvram(&domain.name),
         paths.console(&domain.name),
     );
     let parts = DomainParts {
         kernel: holds.kernel.then_some(kernel.as_path()),
         initrd: holds.initrd.then_some(initrd.as_path()),
-        disks: disks.iter().map(|disk| disk.path.as_path()).collect(),
+        disks: std::iter::zip(&guest.disks, &places)
+            .map(|(disk, path)| DiskPart { disk, path })
+            .collect(),
         has_root: holds.disk,
+        nvram: &nvram,
         seed: &seed_path,
+        cloud_init: image.cloud_init,
         console: &console,
     };
-    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, acceleration);
-    let networks = domain
-        .vnets
-        .iter()
-        .filter_map(|vnet| Some(topology.vswitches.get(&vnet.vswitch)?.network.clone()));
+    let (xml, definition) = domain_xml(topology, (domain, guest, split), &parts, platform);
+    let vnets = domain.vnets.iter();
+    let vnets = vnets.filter_map(|vnet| Some((vnet, topology.vswitches.get(&vnet.vswitch)?)));
     DesiredDomain {
         name: domain.name.clone(),
         libvirt_name: guest.libvirt_name.clone(),
         image: guest.image.clone(),
-        networks: networks.collect(),
+        networks: vnets
+            .clone()
+            .map(|(_, vswitch)| vswitch.network.clone())
+            .collect(),
+        ports: vnets
+            .map(|(vnet, vswitch)| DesiredPort {
+                vswitch: vnet.vswitch.clone(),
+                device: vnet.device.clone(),
+                impairment: vnet.impairments(vswitch),
+            })
+            .collect(),
         disks,
+        takes_hosts: seed.has_hosts(),
         seed: (seed_path, seed),
         xml,
         definition,
-        memory: split.memory,
+        split: split.clone(),
         address,
         boot_timeout: domain.boot_timeout,
     }
+}
+
+/// Digest of all that a disk is made from.
+fn generation(disk: &Disk, image: &Image, is_overlay: bool) -> Digest {
+    let DiskSource::Made { size, .. } = &disk.source else {
+        return Digest::of("");
+    };
+    let size = size.map_or_else(Vec::new, |size| size.0.to_be_bytes().to_vec());
+    let digester = if is_overlay {
+        Digester::default().field(image.key.bytes()).field(size)
+    } else {
+        Digester::default().field(size)
+    };
+    // On a disk that is to hold another filesystem there is nothing to keep.
+    let digester = match &disk.mount {
+        Some(mount) => digester.field(mount.filesystem.as_str()),
+        None => digester,
+    };
+    digester.finish()
 }

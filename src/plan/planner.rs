@@ -7,9 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use super::{ActionKind, Desired, DesiredDomain, DesiredNetwork, Plan};
-use crate::model::{MacAddr, Name, Observed, ObservedNetwork, Reservation};
+use crate::model::{
+    MacAddr, Misplaced, Name, Observed, ObservedDomain, ObservedNetwork, PortImpairment,
+    Reservation,
+};
+use crate::render::Hosts;
 
 /// Why a domain is made that is not there.
 pub(super) const NEW_DOMAIN: &str = "the domain is new";
@@ -26,7 +31,8 @@ pub fn plan(desired: &Desired, observed: &Observed) -> Plan {
     for domain in &desired.domains {
         let addresses = addresses.get(&domain.name).map_or(&[][..], Vec::as_slice);
         let restart = restarts.get(domain.libvirt_name.as_str());
-        planner.domain(domain, restart, addresses, &holders);
+        let hosts = domain.takes_hosts.then_some(&desired.hosts);
+        planner.domain(domain, restart, addresses, &holders, hosts);
     }
     let files = desired
         .domains
@@ -72,6 +78,8 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
             Some("one of its disks was lost".to_owned())
         } else if !seen.active {
             Some("it does not run".to_owned())
+        } else if let Some(wrong) = misplaced(domain, seen).find(|wrong| !wrong.can_be_moved()) {
+            Some(format!("it has {wrong}"))
         } else {
             let network = domain.networks.iter().find(|n| down.contains(n.as_str()))?;
             Some(format!("network {network} is started anew"))
@@ -82,6 +90,13 @@ fn restarts<'a>(desired: &'a Desired, observed: &Observed) -> BTreeMap<&'a str, 
         .iter()
         .filter_map(|domain| Some((domain.libvirt_name.as_str(), reason(domain)?)))
         .collect()
+}
+
+/// What of a running domain is not where it belongs on the host.
+fn misplaced(domain: &DesiredDomain, seen: &ObservedDomain) -> impl Iterator<Item = Misplaced> {
+    let found = seen.placement.as_ref();
+    let wrong = found.map(|placement| placement.misplaced(&domain.split));
+    wrong.into_iter().flatten()
 }
 
 /// The network as it is seen, when it can stay.
@@ -382,6 +397,7 @@ impl<'a> Planner<'a> {
         restart: Option<&String>,
         addresses: &[(&str, &Reservation)],
         holders: &Holders<'_>,
+        hosts: Option<&Arc<Hosts>>,
     ) {
         let me = Some(&domain.name);
         let name = || domain.libvirt_name.clone();
@@ -390,11 +406,33 @@ impl<'a> Planner<'a> {
             name: name(),
             address: domain.address,
             timeout: domain.boot_timeout,
+            hosts: hosts.cloned(),
+            split: Box::new(domain.split.clone()),
         };
         let Some(reason) = restart else {
-            if seen.is_some_and(|seen| !seen.ready) {
+            let mut mended = Vec::new();
+            if let Some(wrong) = seen.and_then(|seen| misplaced(domain, seen).next()) {
+                let kind = ActionKind::MoveDomain {
+                    name: name(),
+                    split: Box::new(domain.split.clone()),
+                };
+                mended.push(self.plan.push(kind, format!("it has {wrong}"), &[], me));
+            }
+            let reason = "what its frames meet is not what it is to be";
+            mended.extend(self.impair(domain, reason, &[], |wanted, seen| !wanted.is_like(seen)));
+            let Some(seen) = seen else { return };
+            if !seen.ready {
                 let reason = "it was not seen ready since its start";
-                self.plan.push(await_ready, reason, &[], me);
+                self.plan.push(await_ready, reason, &mended, me);
+            } else if let Some(hosts) = hosts.filter(|hosts| seen.hosts != Some(hosts.digest())) {
+                let kind = ActionKind::TellHosts {
+                    name: name(),
+                    address: domain.address,
+                    timeout: domain.boot_timeout,
+                    hosts: Arc::clone(hosts),
+                };
+                let reason = "names or addresses of domains changed";
+                self.plan.push(kind, reason, &[], me);
             }
             return;
         };
@@ -409,6 +447,8 @@ impl<'a> Planner<'a> {
             }
             let kind = ActionKind::CreateDisk {
                 path: disk.path.clone(),
+                on: disk.on,
+                format: disk.format,
                 backing: disk.backing.clone(),
                 size: disk.size,
             };
@@ -443,7 +483,34 @@ impl<'a> Planner<'a> {
         let before_start: Vec<_> = before_start.into_iter().collect();
         let kind = ActionKind::StartDomain { name: name() };
         let start = self.plan.push(kind, reason, &before_start, me);
-        self.plan.push(await_ready, reason, &[start], me);
+        let mut before_ready = vec![start];
+        let why = "a device of a domain that starts is a new one";
+        before_ready.extend(self.impair(domain, why, &[start], |wanted, _| !wanted.is_none()));
+        self.plan.push(await_ready, reason, &before_ready, me);
+    }
+
+    /// Sets what frames of those vnets meet for which it is `needed`.
+    fn impair(
+        &mut self,
+        domain: &DesiredDomain,
+        reason: &str,
+        after: &[usize],
+        needed: impl Fn(&PortImpairment, &PortImpairment) -> bool,
+    ) -> Vec<usize> {
+        let mut actions = Vec::new();
+        for port in &domain.ports {
+            let seen = self.observed.impairments.get(&port.device);
+            let seen = seen.copied().unwrap_or_default();
+            if needed(&port.impairment, &seen) {
+                let kind = ActionKind::Impair {
+                    vswitch: port.vswitch.clone(),
+                    device: port.device.clone(),
+                    impairment: port.impairment,
+                };
+                actions.push(self.plan.push(kind, reason, after, Some(&domain.name)));
+            }
+        }
+        actions
     }
 
     /// Removes files but those to keep, when no definition names them any more: what is done before

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::{ImageFiles, PortError};
-use crate::model::{Bytes, DomainStats, Name, Observed, Reservation};
+use crate::model::{
+    Bytes, Digest, DiskFormat, DomainStats, Name, Observed, Placement, PortImpairment, Reservation,
+    Split,
+};
 
 /// A hypervisor that holds one lab's domains, networks and disks. All names are libvirt names.
 ///
@@ -32,10 +35,11 @@ pub trait Hypervisor: Send + Sync {
     /// Makes `link` lead to the directory of an image of the store.
     fn link_image(&self, link: &Path, image: &ImageFiles) -> Result<(), PortError>;
 
-    /// Makes an empty qcow2 disk, or an overlay on `backing`. `size` none: as large as `backing`.
+    /// Makes an empty disk, or a qcow2 overlay on `backing`. `size` none: as large as `backing`.
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError>;
@@ -52,8 +56,11 @@ pub trait Hypervisor: Send + Sync {
     /// Starts a domain; it counts as not ready from then on.
     fn start_domain(&self, name: &str) -> Result<(), PortError>;
 
-    /// Remembers that a domain was seen ready.
-    fn mark_ready(&self, name: &str) -> Result<(), PortError>;
+    /// Sets what frames of a vnet's device meet, and makes sure that the kernel does it.
+    fn impair(&self, device: &str, impairment: &PortImpairment) -> Result<(), PortError>;
+
+    /// Remembers that a domain was seen ready, and which names and addresses it was told.
+    fn mark_ready(&self, name: &str, hosts: Option<Digest>) -> Result<(), PortError>;
 
     /// Ends a domain at once.
     fn stop_domain(&self, name: &str) -> Result<(), PortError>;
@@ -63,6 +70,12 @@ pub trait Hypervisor: Send + Sync {
 
     /// How a domain is doing.
     fn domain_stats(&self, name: &str) -> Result<DomainStats, PortError>;
+
+    /// Where a running domain really is on the host.
+    fn placement(&self, name: &str) -> Result<Placement, PortError>;
+
+    /// Moves a running domain to the CPUs that its split gives it.
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError>;
 
     /// The last `lines` lines of a domain's console, without control characters.
     fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError>;

@@ -1,15 +1,16 @@
 //! What templates see.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 use tera::Context;
 
+use super::instance::InstanceView;
 use crate::model::{Domain, Level, Name, Secrets, Topology};
 
 /// Names at the top of every context; a factor cannot take one of them.
-pub const RESERVED: [&str; 4] = ["lab", "domains", "domain", "vars"];
+pub const RESERVED: [&str; 5] = ["lab", "domains", "domain", "instance", "vars"];
 
 /// What a template sees of a domain.
 #[derive(Serialize)]
@@ -17,13 +18,19 @@ struct DomainView<'a> {
     name: &'a str,
     /// Position in its group, from 1.
     index: u32,
-    /// Address of the first vnet, at which labrig reaches it too.
+    /// IPv4 address of the first vnet that has one, at which labrig reaches it too.
     ip: Option<Ipv4Addr>,
-    /// Address by vswitch; of several vnets on one vswitch, the first.
+    /// IPv6 address of the first vnet that has one.
+    ip6: Option<Ipv6Addr>,
+    /// IPv4 address by vswitch.
     ips: BTreeMap<&'a str, Ipv4Addr>,
+    /// IPv6 address by vswitch.
+    ips6: BTreeMap<&'a str, Ipv6Addr>,
     /// None for an external machine.
     vcpus: Option<u32>,
     memory_mib: Option<u64>,
+    /// Database servers by name.
+    instances: BTreeMap<&'a str, InstanceView<'a>>,
 }
 
 /// What all templates of a lab see. Made once: contexts made from it share its values.
@@ -81,17 +88,27 @@ impl Scope {
 
 impl<'a> DomainView<'a> {
     fn of(domain: &'a Domain) -> Self {
-        let mut ips = BTreeMap::new();
-        for vnet in &domain.vnets {
-            ips.entry(vnet.vswitch.as_str()).or_insert(vnet.ip);
-        }
+        let vnets = domain.vnets.iter();
+        let by_vswitch = vnets.clone().map(|vnet| (vnet.vswitch.as_str(), vnet));
         Self {
             name: &domain.name,
             index: domain.index,
             ip: domain.address(),
-            ips,
+            ip6: vnets.clone().find_map(|vnet| vnet.ip6),
+            ips: by_vswitch
+                .clone()
+                .filter_map(|(vswitch, vnet)| Some((vswitch, vnet.ip?)))
+                .collect(),
+            ips6: by_vswitch
+                .filter_map(|(vswitch, vnet)| Some((vswitch, vnet.ip6?)))
+                .collect(),
             vcpus: domain.split.as_ref().map(|split| split.vcpus),
             memory_mib: domain.split.as_ref().map(|split| split.memory.0 >> 20),
+            instances: domain
+                .instances
+                .iter()
+                .map(|instance| (instance.name.as_str(), InstanceView::of(instance)))
+                .collect(),
         }
     }
 }

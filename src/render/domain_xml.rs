@@ -2,8 +2,16 @@
 
 use std::path::Path;
 
-use super::xml::{Xml, empty, tagged, text};
-use crate::model::{Acceleration, Digest, Domain, Guest, Split, Topology};
+use quick_xml::events::BytesText;
+
+use super::Overlay;
+use super::interface_xml::interface_xml;
+use super::share_xml::{processor, share};
+use super::xml::{Xml, empty, tagged_and_merged, text};
+use crate::model::{
+    Acceleration, Digest, Disk, DiskFormat, DiskSource, Domain, Firmware, Guest, Machine, Platform,
+    Split, Topology,
+};
 
 /// Files a domain is put together from; all paths as the hypervisor's host sees them.
 #[derive(Debug, Clone)]
@@ -13,24 +21,41 @@ pub struct DomainParts<'a> {
     /// Initial RAM disk for direct boot.
     pub initrd: Option<&'a Path>,
     /// Disks in order; the first is the root when the image has a disk.
-    pub disks: Vec<&'a Path>,
+    pub disks: Vec<DiskPart<'a>>,
     /// Whether the first disk is the root.
     pub has_root: bool,
+    /// File with the variables of its UEFI, where it has one.
+    pub nvram: &'a Path,
     /// Seed disk.
     pub seed: &'a Path,
+    /// Whether cloud-init reads the seed.
+    pub cloud_init: bool,
     /// File that takes the serial console.
     pub console: &'a Path,
+}
+
+/// A disk with the file or device it is.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskPart<'a> {
+    /// The disk.
+    pub disk: &'a Disk,
+    /// What is opened.
+    pub path: &'a Path,
 }
 
 /// The definition of a domain with its digest.
 pub fn domain_xml(
     topology: &Topology,
-    (domain, guest, split): (&Domain, &Guest, &Split),
+    made: (&Domain, &Guest, &Split),
     parts: &DomainParts<'_>,
-    acceleration: Acceleration,
+    platform: &Platform,
 ) -> (String, Digest) {
-    tagged(&topology.lab, |xml, tag| {
-        let kind = match acceleration {
+    let (domain, guest, split) = made;
+    // One that cannot be read was noted long before.
+    let overlay = guest.machine.xml.as_deref();
+    let overlay = overlay.and_then(|text| Overlay::parse(text).ok());
+    tagged_and_merged(&topology.lab, overlay.as_ref(), |xml, tag| {
+        let kind = match platform.acceleration {
             Acceleration::Kvm => "kvm",
             Acceleration::Emulation => "qemu",
         };
@@ -40,37 +65,69 @@ pub fn domain_xml(
                 text(xml, "name", &guest.libvirt_name)?;
                 text(xml, "uuid", guest.uuid.to_string())?;
                 tag.map_or(Ok(()), |tag| tag.write(xml))?;
-                xml.create_element("memory")
-                    .with_attribute(("unit", "KiB"))
-                    .write_text_content(quick_xml::events::BytesText::new(
-                        &split.memory.kib_rounded_up().to_string(),
-                    ))?;
-                text(xml, "vcpu", split.vcpus.to_string())?;
-                boot(xml, parts, acceleration)?;
+                share(xml, split)?;
+                if parts.cloud_init {
+                    smbios(xml)?;
+                }
+                boot(xml, &guest.machine, parts, platform)?;
                 xml.create_element("features")
                     .write_inner_content(|xml| empty(xml, "acpi", &[]))?;
-                match acceleration {
-                    Acceleration::Kvm => empty(xml, "cpu", &[("mode", "host-passthrough")])?,
-                    Acceleration::Emulation => empty(xml, "cpu", &[("mode", "maximum")])?,
-                }
+                processor(xml, &guest.machine.cpu, platform.acceleration)?;
                 empty(xml, "clock", &[("offset", "utc")])?;
                 text(xml, "on_poweroff", "destroy")?;
                 text(xml, "on_reboot", "restart")?;
                 text(xml, "on_crash", "destroy")?;
-                xml.create_element("devices")
-                    .write_inner_content(|xml| devices(xml, domain, topology, parts))?;
+                xml.create_element("devices").write_inner_content(|xml| {
+                    devices(xml, (domain, guest, split), topology, parts)
+                })?;
                 Ok(())
             })
             .map(drop)
     })
 }
 
-fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> std::io::Result<()> {
+/// Tells cloud-init where its data is, so that it asks no network for it (cloud-init's NoCloud page:
+/// `ds=nocloud` in the system's serial number).
+fn smbios(xml: &mut Xml) -> std::io::Result<()> {
+    xml.create_element("sysinfo")
+        .with_attribute(("type", "smbios"))
+        .write_inner_content(|xml| {
+            xml.create_element("system").write_inner_content(|xml| {
+                xml.create_element("entry")
+                    .with_attribute(("name", "serial"))
+                    .write_text_content(BytesText::new("ds=nocloud"))
+                    .map(drop)
+            })?;
+            Ok(())
+        })
+        .map(drop)
+}
+
+/// `<os>`: type of machine, firmware and kernel.
+fn boot(
+    xml: &mut Xml,
+    machine: &Machine,
+    parts: &DomainParts<'_>,
+    platform: &Platform,
+) -> std::io::Result<()> {
     xml.create_element("os")
         .write_inner_content(|xml| {
             xml.create_element("type")
-                .with_attributes([("arch", "x86_64"), ("machine", "q35")])
-                .write_text_content(quick_xml::events::BytesText::new("hvm"))?;
+                .with_attributes([
+                    ("arch", "x86_64"),
+                    ("machine", platform.machine(&machine.kind)),
+                ])
+                .write_text_content(BytesText::new("hvm"))?;
+            if machine.firmware == Firmware::Uefi
+                && let Some(uefi) = platform.uefi_for(&machine.kind)
+            {
+                xml.create_element("loader")
+                    .with_attributes([("readonly", "yes"), ("type", "pflash")])
+                    .write_text_content(BytesText::new(&uefi.code.to_string_lossy()))?;
+                xml.create_element("nvram")
+                    .with_attribute(("template", &*uefi.variables.to_string_lossy()))
+                    .write_text_content(BytesText::new(&parts.nvram.to_string_lossy()))?;
+            }
             if let Some(kernel) = parts.kernel {
                 text(xml, "kernel", kernel.to_string_lossy())?;
                 if let Some(initrd) = parts.initrd {
@@ -83,7 +140,7 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
                 };
                 // On a busy host an emulated guest measures its TSC against timers that are late, and
                 // its clock then runs many times too fast; QEMU's other clocks need no measuring.
-                let clock = match acceleration {
+                let clock = match platform.acceleration {
                     Acceleration::Emulation => " tsc=unstable",
                     Acceleration::Kvm => "",
                 };
@@ -93,6 +150,9 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
                     format!("{root}console=ttyS0 quiet net.ifnames=0{clock}"),
                 )?;
             }
+            if parts.cloud_init {
+                empty(xml, "smbios", &[("mode", "sysinfo")])?;
+            }
             Ok(())
         })
         .map(drop)
@@ -100,32 +160,24 @@ fn boot(xml: &mut Xml, parts: &DomainParts<'_>, acceleration: Acceleration) -> s
 
 fn devices(
     xml: &mut Xml,
-    domain: &Domain,
+    (domain, guest, split): (&Domain, &Guest, &Split),
     topology: &Topology,
     parts: &DomainParts<'_>,
 ) -> std::io::Result<()> {
-    for (i, path) in parts.disks.iter().enumerate() {
-        disk(xml, path, "qcow2", i, None)?;
+    for (i, part) in parts.disks.iter().enumerate() {
+        // Dealt out in turn: disk after disk to the next I/O thread.
+        let io_thread = (i as u32)
+            .checked_rem(split.io_threads)
+            .map(|thread| thread + 1);
+        disk(xml, *part, i, io_thread)?;
     }
-    disk(
-        xml,
-        parts.seed,
-        "raw",
-        parts.disks.len(),
-        Some("labrig-seed"),
-    )?;
+    seed_disk(xml, parts.seed, parts.disks.len())?;
     empty(xml, "controller", &[("type", "usb"), ("model", "none")])?;
     for vnet in &domain.vnets {
         let Some(vswitch) = topology.vswitches.get(&vnet.vswitch) else {
             continue;
         };
-        xml.create_element("interface")
-            .with_attribute(("type", "network"))
-            .write_inner_content(|xml| {
-                empty(xml, "mac", &[("address", &vnet.mac.to_string())])?;
-                empty(xml, "source", &[("network", &vswitch.network)])?;
-                empty(xml, "model", &[("type", "virtio")])
-            })?;
+        interface_xml(xml, vnet, vswitch)?;
     }
     xml.create_element("serial")
         .with_attribute(("type", "file"))
@@ -141,31 +193,84 @@ fn devices(
                 .write_text_content(quick_xml::events::BytesText::new("/dev/urandom"))
                 .map(drop)
         })?;
+    if guest.machine.tpm {
+        xml.create_element("tpm")
+            .with_attribute(("model", "tpm-crb"))
+            .write_inner_content(|xml| {
+                empty(xml, "backend", &[("type", "emulator"), ("version", "2.0")])
+            })?;
+    }
     // A balloon would let the host take memory from a guest that is being measured.
     empty(xml, "memballoon", &[("model", "none")])
 }
 
-/// The `index`-th virtio disk; with a serial it is read-only.
+/// The `index`-th virtio disk.
 fn disk(
     xml: &mut Xml,
-    path: &Path,
-    format: &str,
+    part: DiskPart<'_>,
     index: usize,
-    serial: Option<&str>,
+    io_thread: Option<u32>,
 ) -> std::io::Result<()> {
+    let (kind, source, format) = match &part.disk.source {
+        DiskSource::Made { format, .. } | DiskSource::File { format, .. } => {
+            ("file", "file", *format)
+        }
+        DiskSource::Volume { .. } => ("block", "dev", DiskFormat::Raw),
+    };
+    let io_thread = io_thread.map(|thread| thread.to_string());
+    let mut driver = vec![("name", "qemu"), ("type", format.as_str())];
+    driver.extend(part.disk.cache.map(|cache| ("cache", cache.as_str())));
+    driver.extend(io_thread.as_deref().map(|thread| ("iothread", thread)));
+    if matches!(part.disk.source, DiskSource::Made { .. }) {
+        // What the guest gives back takes no room on the host.
+        driver.push(("discard", "unmap"));
+    }
+    xml.create_element("disk")
+        .with_attributes([("type", kind), ("device", "disk")])
+        .write_inner_content(|xml| {
+            empty(xml, "driver", &driver)?;
+            empty(xml, "source", &[(source, &part.path.to_string_lossy())])?;
+            target(xml, index)?;
+            io_tune(xml, part.disk)?;
+            text(xml, "serial", part.disk.name.as_str())
+        })
+        .map(drop)
+}
+
+/// The seed, read-only.
+fn seed_disk(xml: &mut Xml, path: &Path, index: usize) -> std::io::Result<()> {
     xml.create_element("disk")
         .with_attributes([("type", "file"), ("device", "disk")])
         .write_inner_content(|xml| {
-            empty(xml, "driver", &[("name", "qemu"), ("type", format)])?;
+            empty(xml, "driver", &[("name", "qemu"), ("type", "raw")])?;
             empty(xml, "source", &[("file", &path.to_string_lossy())])?;
-            empty(
-                xml,
-                "target",
-                &[("dev", &device_name(index)), ("bus", "virtio")],
-            )?;
-            if let Some(serial) = serial {
-                empty(xml, "readonly", &[])?;
-                text(xml, "serial", serial)?;
+            target(xml, index)?;
+            empty(xml, "readonly", &[])?;
+            text(xml, "serial", Disk::SEED_SERIAL)
+        })
+        .map(drop)
+}
+
+fn target(xml: &mut Xml, index: usize) -> std::io::Result<()> {
+    let device = device_name(index);
+    empty(xml, "target", &[("dev", &device), ("bus", "virtio")])
+}
+
+fn io_tune(xml: &mut Xml, disk: &Disk) -> std::io::Result<()> {
+    let io = &disk.io;
+    let limits = [
+        ("read_bytes_sec", io.read_bandwidth.map(|bytes| bytes.0)),
+        ("write_bytes_sec", io.write_bandwidth.map(|bytes| bytes.0)),
+        ("read_iops_sec", io.read_iops),
+        ("write_iops_sec", io.write_iops),
+    ];
+    if limits.iter().all(|(_, limit)| limit.is_none()) {
+        return Ok(());
+    }
+    xml.create_element("iotune")
+        .write_inner_content(|xml| {
+            for (name, limit) in limits {
+                limit.map_or(Ok(()), |limit| text(xml, name, limit.to_string()))?;
             }
             Ok(())
         })

@@ -112,18 +112,30 @@ impl Templates {
         vars: &Map<String, Value>,
         context: &Context,
     ) -> Result<String, TemplateError> {
+        self.render(name, &self.with_vars(vars, context)?)
+    }
+
+    /// A context with `vars`, whose texts are rendered first, laid over those of `context`.
+    ///
+    /// # Errors
+    /// As [`Templates::render_vars`].
+    pub fn with_vars(
+        &self,
+        vars: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Context, TemplateError> {
+        let mut context = context.clone();
         if vars.is_empty() {
-            return self.render(name, context);
+            return Ok(context);
         }
         let inherited = context.get("vars").map(serde_json::to_value);
         let mut all = match inherited {
             Some(Ok(Value::Object(all))) => all,
             _ => Map::new(),
         };
-        all.extend(self.render_vars(vars, context)?);
-        let mut context = context.clone();
+        all.extend(self.render_vars(vars, &context)?);
         context.insert("vars", &all);
-        self.render(name, &context)
+        Ok(context)
     }
 
     /// Renders the texts in `vars`, at any depth; other values stay as they are.
@@ -135,14 +147,25 @@ impl Templates {
         vars: &Map<String, Value>,
         context: &Context,
     ) -> Result<Map<String, Value>, TemplateError> {
-        let mut rendered = Map::new();
-        for (key, value) in vars {
-            rendered.insert(
-                key.clone(),
-                self.render_value(&format!("vars.{key}"), value, context)?,
-            );
-        }
-        Ok(rendered)
+        self.render_values("vars", vars, context)
+    }
+
+    /// Renders the texts in a map, at any depth, as [`Templates::render_vars`] does; `label` is the
+    /// path of the map.
+    ///
+    /// # Errors
+    /// As [`Templates::render_text`].
+    pub fn render_values(
+        &self,
+        label: &str,
+        values: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Map<String, Value>, TemplateError> {
+        let rendered = values.iter().map(|(key, value)| {
+            let value = self.render_value(&format!("{label}.{key}"), value, context)?;
+            Ok((key.clone(), value))
+        });
+        rendered.collect()
     }
 
     fn render_value(

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 
+use super::Overlay;
 use crate::model::{Digest, Lab};
 
 /// XML namespace of labrig's element in libvirt metadata.
@@ -26,12 +27,25 @@ pub(super) fn tagged(
     lab: &Lab,
     write: impl Fn(&mut Xml, Option<&Tag>) -> std::io::Result<()>,
 ) -> (String, Digest) {
-    let definition = Digest::of(render(|xml| write(xml, None)));
+    tagged_and_merged(lab, None, write)
+}
+
+/// The same with an overlay merged into it.
+pub(super) fn tagged_and_merged(
+    lab: &Lab,
+    overlay: Option<&Overlay>,
+    write: impl Fn(&mut Xml, Option<&Tag>) -> std::io::Result<()>,
+) -> (String, Digest) {
+    let render = |tag: Option<&Tag>| {
+        let plain = render(|xml| write(xml, tag));
+        overlay.map_or(plain.clone(), |overlay| overlay.apply(&plain))
+    };
+    let definition = Digest::of(render(None));
     let tag = Tag {
         lab: lab.name.to_string(),
         definition,
     };
-    (render(|xml| write(xml, Some(&tag))), definition)
+    (render(Some(&tag)), definition)
 }
 
 pub(super) fn render(write: impl Fn(&mut Xml) -> std::io::Result<()>) -> String {

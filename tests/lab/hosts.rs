@@ -16,7 +16,17 @@ const USER: u32 = 61_234;
 
 #[test]
 fn an_ordinary_user_needs_no_root() {
-    let mut lab = Lab::with_own_images("solo", SOLO);
+    // What frames meet is set in the user's own namespaces, too; CPUs of its own and a TPM need no
+    // root either.
+    let slow = "10.10.0.11, inbound: {bandwidth: 80Mbit/s}, outbound: {bandwidth: 40Mbit/s}";
+    let text = SOLO
+        .replace("10.10.0.11", slow)
+        .replace("memory: 160MiB", "memory: 160MiB, pin: auto")
+        .replace(
+            "    image: micro\n",
+            "    image: micro\n    machine: {tpm: true}\n",
+        );
+    let mut lab = Lab::with_own_images("solo", &text);
     if Uid::effective().is_root() {
         become_ordinary(&mut lab);
     }
@@ -24,6 +34,7 @@ fn an_ordinary_user_needs_no_root() {
     lab.up().exits(0).says("unpacking packages");
     assert_eq!(lab.exec("a", "hostname"), "a");
     lab.exec("a", "ping -c 1 -W 10 10.10.0.1");
+    lab.up().exits(0).says("nothing to do");
     let processes = lab.processes();
     assert!(processes.iter().any(|p| p.command.contains("qemu-system")));
     assert!(!processes.iter().any(Process::is_of_root), "{processes:?}");
@@ -60,6 +71,18 @@ fn become_ordinary(lab: &mut Lab) {
     for path in [lab.directory(), &lab.state(), &home] {
         chown(path, Some(USER), Some(USER)).unwrap();
     }
+}
+
+/// libvirt takes CPU shares where it has no control groups, and says nothing.
+#[test]
+fn cpu_shares_without_effect_are_an_error() {
+    let host = SharedHost::start();
+    let text = SOLO.replace("memory: 160MiB", "memory: 160MiB, shares: 512");
+    let mut lab = Lab::new("solo", &text);
+    lab.on_shared_host(host.prefix(lab.directory()));
+    lab.labrig(["up", "topology.yaml", "--host", "qemu:///system"])
+        .exits(4)
+        .says("no CPU shares, which need control groups, instead of 512");
 }
 
 #[test]
@@ -123,14 +146,14 @@ fn stranger(name: &str) -> String {
 }
 
 /// A libvirtd that serves `qemu:///system` to whoever runs in its namespaces.
-struct SharedHost {
+pub(super) struct SharedHost {
     directory: tempfile::TempDir,
     holder: Child,
     init: String,
 }
 
 impl SharedHost {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let directory = tempfile::Builder::new()
             .prefix("labrig-host-")
             .tempdir_in("/tmp")
@@ -163,7 +186,7 @@ impl SharedHost {
     }
 
     /// Words of a program that runs another one in the host's namespaces, in the directory.
-    fn prefix(&self, directory: &Path) -> Vec<String> {
+    pub(super) fn prefix(&self, directory: &Path) -> Vec<String> {
         let mut words = vec!["nsenter", "--target", &self.init, "--net", "--mount"];
         if !Uid::effective().is_root() {
             words.extend(["--user", "--preserve-credentials"]);
@@ -189,6 +212,15 @@ impl SharedHost {
         } else {
             Err(ended)
         }
+    }
+
+    /// Runs a shell script in the host's namespaces, where it must succeed.
+    #[track_caller]
+    pub(super) fn sh(&self, script: &str) {
+        let prefix = self.prefix(self.directory.path());
+        let mut command = Command::new(&prefix[0]);
+        command.args(&prefix[1..]).args(["sh", "-e", "-c", script]);
+        Running::start(command).end().exits(0);
     }
 
     #[track_caller]

@@ -75,7 +75,7 @@ fn a_lab_from_up_to_down() {
         .unwrap()
         .values()
     {
-        let device = format!("/sys/class/net/{}", vswitch["bridge"].as_str().unwrap());
+        let device = format!("/sys/class/net/{}", vswitch["device"].as_str().unwrap());
         assert!(!fs::exists(&device).unwrap(), "{device}");
     }
 

@@ -6,8 +6,14 @@
 mod common;
 
 mod bad_days;
+mod disks;
 mod hosts;
+mod images;
+mod inventory;
 mod life;
+mod networks;
+mod settings;
+mod split;
 mod wrong_input;
 
 use common::Lab;

@@ -64,7 +64,7 @@ const WRONG: [Wrong; 8] = [
     Wrong {
         old: "memory: 160MiB",
         new: "memory: 900GiB",
-        message: "no memory",
+        message: "the domains take",
         place: "topology.yaml:11:30",
         hint: "less memory",
     },

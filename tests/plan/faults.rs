@@ -26,9 +26,13 @@ fn call_of(kind: &ActionKind) -> (Operation, String) {
         K::RemoveFile { path } => (Operation::RemoveFile, file(path)),
         K::DefineDomain { name, .. } => (Operation::DefineDomain, name.clone()),
         K::StartDomain { name } => (Operation::StartDomain, name.clone()),
+        K::Impair { device, .. } => (Operation::Impair, device.clone()),
         K::StopDomain { name } => (Operation::StopDomain, name.clone()),
         K::RemoveDomain { name } => (Operation::RemoveDomain, name.clone()),
-        K::AwaitReady { name, .. } => (Operation::MarkReady, name.clone()),
+        K::MoveDomain { name, .. } => (Operation::MoveDomain, name.clone()),
+        K::AwaitReady { name, .. } | K::TellHosts { name, .. } => {
+            (Operation::MarkReady, name.clone())
+        }
     }
 }
 

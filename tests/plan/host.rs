@@ -10,7 +10,10 @@ use labrig::backend::SystemClock;
 use labrig::backend::fake::{FakeHypervisor, FakeImages, FakeJournal, FakeRemote, Faults, World};
 use labrig::engine::{Applier, ApplyError, Bus, Cancel};
 use labrig::input::{self, Options};
-use labrig::model::{Acceleration, Domain, Lab, LabPaths, LabSecret, Observed, Seconds, Topology};
+use labrig::model::{
+    Acceleration, Domain, Lab, LabPaths, LabSecret, Observed, Platform, Seconds, Topology,
+    UefiImage,
+};
 use labrig::plan::{Desired, GuestFiles, Plan, plan, removal};
 use labrig::ports::Hypervisor;
 
@@ -23,7 +26,7 @@ images:
   deb: {build: {suite: bookworm, packages: [mariadb-server], size: 3GiB}}
 vswitches:
   data: {subnet: 10.0.0.0/24}
-  front: {mode: nat, subnet: 10.0.1.0/24, mtu: 1400}
+  front: {mode: nat, subnet: 10.0.1.0/24, mtu: 1400, bandwidth: 1Gbit/s}
 domains:
   db:
     image: deb
@@ -45,6 +48,26 @@ pub fn paths() -> LabPaths {
     LabPaths::new(PathBuf::from("/lab"))
 }
 
+/// A QEMU and a libvirt that have everything but control groups.
+pub fn platform(acceleration: Acceleration) -> Platform {
+    let names = |kind: &str, version: &str| (kind.to_owned(), version.to_owned());
+    Platform {
+        machines: BTreeMap::from([
+            names("q35", "pc-q35-7.2"),
+            names("pc-q35-7.2", "pc-q35-7.2"),
+            names("pc", "pc-i440fx-7.2"),
+        ]),
+        cpu_models: BTreeSet::from(["EPYC".to_owned()]),
+        uefi: vec![UefiImage {
+            code: "/usr/share/OVMF/OVMF_CODE_4M.fd".into(),
+            variables: "/usr/share/OVMF/OVMF_VARS_4M.fd".into(),
+            machines: vec!["pc-q35-*".to_owned()],
+        }],
+        tpm: true,
+        ..Platform::unknown(acceleration)
+    }
+}
+
 /// Loads a topology that must be good.
 pub fn topology(text: &str) -> Topology {
     let directory = tempfile::tempdir().unwrap();
@@ -62,7 +85,8 @@ pub fn desired_of(topology: &Topology) -> Desired {
         Ok(vec![("/etc/made.conf".to_owned(), 0o644, content)])
     };
     let secret = LabSecret::new([7; 32]);
-    let Ok(mut desired) = Desired::of(topology, &paths(), Acceleration::Emulation, &secret, files);
+    let platform = platform(Acceleration::Emulation);
+    let Ok(mut desired) = Desired::of(topology, &paths(), &platform, &secret, files);
     for domain in &mut desired.domains {
         // Guests here boot at once: one that does not is a failure, and need not take minutes.
         domain.boot_timeout = Seconds(Duration::from_secs(20));

@@ -6,7 +6,9 @@
 mod changes;
 mod faults;
 mod host;
+mod network;
 mod order;
+mod placement;
 mod properties;
 mod snapshots;
 mod worlds;

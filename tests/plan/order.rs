@@ -1,8 +1,9 @@
 //! What has to come before what.
 
+use std::collections::BTreeMap;
+
 use crate::host::{Host, LAB, Titles, desired};
-use labrig::model::HostFacts;
-use labrig::model::{Acceleration, Bytes};
+use labrig::model::{Acceleration, Bytes, HostFacts, HostShape, RegularHost};
 use labrig::plan::{Plan, check_budget};
 
 /// Whether the action titled `first` is sure to be done before `then` is begun.
@@ -112,6 +113,75 @@ fn an_address_is_free_before_another_takes_it() {
     ));
 }
 
+/// A host of two nodes with 1000 huge pages.
+fn shape() -> HostShape {
+    RegularHost {
+        sockets: 2,
+        cores: 4,
+        threads_per_core: 1,
+        memory: Bytes::mib(4096),
+        nodes: 2,
+        hugepages: BTreeMap::from([(Bytes::mib(2), 1000)]),
+    }
+    .shape()
+}
+
+#[test]
+fn huge_pages_are_counted_where_they_are() {
+    let facts = HostFacts {
+        acceleration: Acceleration::Emulation,
+        cpu_model: String::new(),
+        threads: 8,
+        memory: Bytes::mib(4096),
+        // Nothing but what QEMU itself takes is ordinary memory.
+        memory_free: Bytes::mib(4 * 192),
+        kernel: String::new(),
+        libvirt: String::new(),
+        qemu: String::new(),
+        machines: BTreeMap::new(),
+    };
+    // 512 + 3 * 160 MiB are 496 pages.
+    for (what, node, free, fits) in [
+        ("all are free", None, 500, true),
+        ("as many as are needed", None, 248, true),
+        ("one is missing", None, 247, false),
+        ("on one node", Some(1), 496, true),
+        ("one is missing on that node", Some(1), 495, false),
+    ] {
+        let mut topology = crate::host::topology(LAB);
+        for domain in &mut topology.domains {
+            let split = domain.split.as_mut().unwrap();
+            split.hugepages = Some(Bytes::mib(2));
+            split.node = node;
+        }
+        let mut shape = shape();
+        for node in &mut shape.nodes {
+            node.hugepages.get_mut(&Bytes::mib(2)).unwrap().free = free;
+        }
+        let desired = crate::host::desired_of(&topology);
+        let host = Host::new();
+        let check = |host: &Host, shape: &HostShape| {
+            let observed = host.observe(&desired);
+            let plan = labrig::plan::plan(&desired, &observed);
+            check_budget(&topology, &desired, &observed, &plan, &facts, shape)
+        };
+        let notes = check(&host, &shape);
+        assert_eq!(notes.is_empty(), fits, "{what}: {notes:?}");
+        for note in notes {
+            assert_eq!(note.path, "domains.db.split.hugepages");
+        }
+        // What runs has its pages.
+        host.up(&desired).unwrap();
+        for node in &mut shape.nodes {
+            node.hugepages.get_mut(&Bytes::mib(2)).unwrap().free = 0;
+        }
+        assert_eq!(check(&host, &shape), [], "{what}");
+        host.hypervisor
+            .displace("labrig-lab.db", |p| p.memory = Bytes::mib(1));
+        assert_eq!(check(&host, &shape), [], "{what}, one is started again");
+    }
+}
+
 #[test]
 fn memory_is_counted_as_it_is_and_as_it_will_be() {
     let free = |mib| HostFacts {
@@ -123,6 +193,7 @@ fn memory_is_counted_as_it_is_and_as_it_will_be() {
         kernel: String::new(),
         libvirt: String::new(),
         qemu: String::new(),
+        machines: BTreeMap::new(),
     };
     // 512 + 3 * 160 MiB of guests, 4 * 192 MiB of QEMU.
     let needed = 512 + 3 * 160 + 4 * 192;
@@ -166,7 +237,14 @@ fn memory_is_counted_as_it_is_and_as_it_will_be() {
         let desired = crate::host::desired_of(&topology);
         let observed = host.observe(&desired);
         let plan = labrig::plan::plan(&desired, &observed);
-        let notes = check_budget(&topology, &desired, &observed, &plan, &free(free_mib));
+        let notes = check_budget(
+            &topology,
+            &desired,
+            &observed,
+            &plan,
+            &free(free_mib),
+            &shape(),
+        );
         assert_eq!(notes.is_empty(), fits, "{what}: {notes:?}");
     }
 }
@@ -189,8 +267,9 @@ fn no_more_memory_than_the_host_has() {
         kernel: String::new(),
         libvirt: String::new(),
         qemu: String::new(),
+        machines: BTreeMap::new(),
     };
-    let notes = check_budget(&topology, &desired, &observed, &plan, &facts);
+    let notes = check_budget(&topology, &desired, &observed, &plan, &facts, &shape());
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert_eq!(notes[0].path, "domains.db.split.memory");
 }

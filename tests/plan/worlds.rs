@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use crate::host::{Host, LAB, Titles, desired};
-use labrig::plan::Desired;
+use labrig::model::Bytes;
+use labrig::plan::{Desired, check_ram_disks};
 use labrig::ports::Hypervisor;
 
 /// What can be wrong with a lab that was up, with what the plan must and must not do about it.
@@ -136,6 +137,16 @@ const BROKEN: &[Row] = &[
         &["domain", "network"],
     ),
     (
+        "impairments were lifted",
+        |host, _| host.hypervisor.lift_impairments(),
+        &[
+            "impair vnet of web1 on front",
+            "impair vnet of web2 on front",
+            "impair vnet of probe on front",
+        ],
+        &["db", "on data", "start", "stop"],
+    ),
+    (
         "a reservation was taken away",
         |host, desired| {
             let reservation = desired.networks[0].reservations.first().unwrap();
@@ -235,6 +246,36 @@ const CHANGES: &[Change] = &[
     ("a vswitch has another MTU", &[("mtu: 1400", "mtu: 1300")]),
     ("a vswitch has another subnet", &[("10.0.1.", "10.0.2.")]),
     (
+        "a vswitch has IPv6 as well",
+        &[(
+            "subnet: 10.0.1.0/24",
+            "subnet: 10.0.1.0/24, subnet6: \"fd00:1::/64\"",
+        )],
+    ),
+    (
+        "a vswitch has another mode",
+        &[("mode: nat", "mode: routed")],
+    ),
+    (
+        "a vswitch is a bridge of the host, where nobody gives addresses",
+        &[
+            ("mode: nat", "mode: bridge, bridge: br0"),
+            ("{vswitch: front, ip: 10.0.1.10}", "{vswitch: data}"),
+        ],
+    ),
+    (
+        "a vswitch has another bandwidth, a vnet a delay, and a domain is new",
+        &[
+            ("bandwidth: 1Gbit/s", "bandwidth: 2Gbit/s"),
+            ("ip: 10.0.0.10", "ip: 10.0.0.10, outbound: {delay: 1ms}"),
+            ("count: 2", "count: 3"),
+        ],
+    ),
+    (
+        "a vnet has another model",
+        &[("ip: 10.0.0.10", "ip: 10.0.0.10, model: vmxnet3")],
+    ),
+    (
         "a vswitch has another name and the same subnet",
         &[("data", "store")],
     ),
@@ -329,4 +370,71 @@ fn what_is_of_another_lab_stays() {
             "\"it belongs to lab other\""
         );
     }
+}
+
+/// A lab with a disk in memory, and one that is somebody's file.
+const KINDS: &str = "\
+version: 1
+name: lab
+images:
+  micro: {build: {micro: {}}}
+vswitches:
+  data: {subnet: 10.0.0.0/24}
+domains:
+  db:
+    image: micro
+    split: {cpus: 1, memory: 160MiB}
+    vnets: [{vswitch: data}]
+    disks:
+      - {name: fast, size: 64MiB, on: ram, filesystem: ext4, mount: /data}
+      - {name: theirs, on: file, path: /srv/theirs.raw}
+";
+
+#[test]
+fn a_disk_in_memory_is_mended_and_somebodys_file_is_left_alone() {
+    let desired = desired(KINDS);
+    let host = Host::new();
+    let theirs = Path::new("/srv/theirs.raw");
+    assert!(host.up(&desired).is_err(), "the file is not there");
+    host.hypervisor.keep_file(theirs);
+    host.up(&desired).unwrap();
+    host.is_up(&desired, "with the file");
+
+    let [fast] = desired.domains[0].disks.as_slice() else {
+        panic!("labrig makes one disk")
+    };
+    let path = fast.path.to_str().unwrap();
+    assert!(path.starts_with("/dev/shm/labrig-lab-"), "{path}");
+    host.hypervisor.lose_file(&fast.path);
+    let titles = host.plan(&desired).titles();
+    for part in [
+        "stop domain db",
+        "create RAM disk db-fast",
+        "start domain db",
+    ] {
+        assert!(titles.iter().any(|t| t.starts_with(part)), "{titles:?}");
+    }
+    // Its removal fails if it names the file.
+    host.mends_and_goes(&desired, "a lost disk in memory");
+
+    // With another filesystem on it, it is another disk; with other options it is the same.
+    let path = |text: &str| crate::host::desired(text).domains[0].disks[0].path.clone();
+    assert_ne!(path(&KINDS.replace("64MiB", "65MiB")), fast.path);
+    let options = KINDS.replace("/data}", "/data, mount_options: [noatime]}");
+    assert_eq!(path(&options), fast.path);
+}
+
+#[test]
+fn disks_in_memory_count_as_memory() {
+    let desired = desired(KINDS);
+    let topology = crate::host::topology(KINDS);
+    let plan = Host::new().plan(&desired);
+    assert_eq!(labrig::plan::ram_disks(&plan), Bytes::mib(64));
+    assert!(check_ram_disks(&topology, &plan, Bytes::mib(64)).is_none());
+    let note = check_ram_disks(&topology, &plan, Bytes::mib(63)).unwrap();
+    assert_eq!(note.path, "domains.db.disks");
+    assert!(
+        note.message.contains("64 MiB needed, 63 MiB free"),
+        "{note}"
+    );
 }

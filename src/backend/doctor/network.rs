@@ -11,7 +11,7 @@ struct Feature {
     needed: bool,
 }
 
-const FEATURES: [Feature; 8] = [
+const FEATURES: [Feature; 9] = [
     Feature {
         name: "bridge",
         purpose: "vswitches",
@@ -34,12 +34,17 @@ const FEATURES: [Feature; 8] = [
     },
     Feature {
         name: "tbf",
-        purpose: "bandwidth limits of vswitches",
+        purpose: "bandwidths of vswitches and vnets",
         needed: false,
     },
     Feature {
         name: "netem",
-        purpose: "delay and loss on vswitches",
+        purpose: "delay, jitter and loss on vswitches and vnets",
+        needed: false,
+    },
+    Feature {
+        name: "ifb",
+        purpose: "impairments of what domains send",
         needed: false,
     },
     Feature {
@@ -97,6 +102,7 @@ fn lacking(feature: &Feature, said: &str) -> Finding {
         "tap" => "load the module tun; /dev/net/tun is open to all where udev runs, else scripts/install-packages opens it".to_owned(),
         "nat" => "install iptables, and load the modules nf_nat and xt_MASQUERADE".to_owned(),
         "tbf" | "netem" => format!("load the module sch_{}, or use a kernel that has it", feature.name),
+        "ifb" => "load the modules ifb, cls_u32 and act_mirred, or use a kernel that has them".to_owned(),
         "802.1q" => "load the module 8021q, or use a kernel that has it".to_owned(),
         name => format!("load the module {name}, or use a kernel that has it"),
     };

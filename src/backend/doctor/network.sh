@@ -20,4 +20,13 @@ try 802.1q ip link add link labrig0 name labrig5 type vlan id 7
 try tbf tc qdisc add dev labrig0 root tbf rate 10mbit burst 32kbit latency 50ms
 tc qdisc del dev labrig0 root 2>/dev/null
 try netem tc qdisc add dev labrig0 root netem delay 1ms
+tc qdisc del dev labrig0 root 2>/dev/null
+redirect() {
+    ip link add labrig6 type ifb &&
+        ip link set labrig6 up &&
+        tc qdisc add dev labrig0 handle ffff: ingress &&
+        tc filter add dev labrig0 parent ffff: protocol all prio 1 u32 match u32 0 0 \
+            action mirred egress redirect dev labrig6
+}
+try ifb redirect
 try nat iptables -t nat -A POSTROUTING -j MASQUERADE

@@ -10,7 +10,7 @@ use crate::backend::tool;
 /// A program: its name, what it is for, the Debian package it comes in.
 struct Program(&'static str, &'static str, &'static str);
 
-const PROGRAMS: [Program; 11] = [
+const PROGRAMS: [Program; 12] = [
     Program("qemu-system-x86_64", "virtual machines", "qemu-system-x86"),
     Program("qemu-img", "disks", "qemu-utils"),
     Program("libvirtd", "labs", "libvirt-daemon"),
@@ -21,6 +21,7 @@ const PROGRAMS: [Program; 11] = [
     Program("mount", "building images", "mount"),
     Program("mmdebstrap", "building images", "mmdebstrap"),
     Program("mke2fs", "building images", "e2fsprogs"),
+    Program("zstd", "building images", "zstd"),
     Program("ssh", "`labrig ssh`", "openssh-client"),
 ];
 /// Needed by ordinary users only.

@@ -9,17 +9,22 @@ use fs_err as fs;
 use super::EmbeddedError;
 
 /// libvirtd's own directories, and what is bound over them inside the namespaces.
-const BINDINGS: [(&str, &str); 4] = [
+const BINDINGS: [(&str, &str); 6] = [
     ("run", "/run/libvirt"),
     ("lib", "/var/lib/libvirt"),
     ("etc", "/etc/libvirt"),
     ("log", "/var/log/libvirt"),
+    // The TPM emulator's, where it is installed.
+    ("swtpm-log", "/var/log/swtpm"),
+    ("swtpm-ca", "/var/lib/swtpm-localca"),
 ];
 
 /// Guests run as the namespaces' root: no other user is sure to exist in there, and the
 /// namespaces are the fence. `stdio_handler = "file"` does without virtlogd.
 const QEMU_CONF: &str = r#"user = "+0"
 group = "+0"
+swtpm_user = "root"
+swtpm_group = "root"
 dynamic_ownership = 0
 remember_owner = 0
 cgroup_controllers = []
@@ -95,7 +100,7 @@ impl HostDirectory {
         Ok(())
     }
 
-    /// What to bind over what inside the namespaces.
+    /// What to bind over what inside the namespaces, where that is there.
     pub(super) fn bindings(&self) -> impl Iterator<Item = (PathBuf, &'static Path)> {
         BINDINGS
             .iter()

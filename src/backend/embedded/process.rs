@@ -89,6 +89,16 @@ impl EmbeddedHost {
         Ok(())
     }
 
+    /// The id of its outermost process, which is in all its namespaces but that of processes.
+    ///
+    /// # Errors
+    /// When it was never started.
+    pub fn outermost(&self) -> Result<u32, EmbeddedError> {
+        let text = fs::read_to_string(self.directory.pid())?;
+        let pid = text.trim().parse();
+        pid.map_err(|e| std::io::Error::other(format!("no process id: {e}")).into())
+    }
+
     /// Whether it lives though its lock is gone: someone removed its directory by hand.
     pub fn is_stray(&self) -> bool {
         !self.strays().is_empty()

@@ -30,6 +30,8 @@ pub enum Operation {
     DefineDomain,
     /// Start a domain.
     StartDomain,
+    /// Set what frames of a vnet meet.
+    Impair,
     /// Mark a domain as ready.
     MarkReady,
     /// Stop a domain.
@@ -38,6 +40,10 @@ pub enum Operation {
     RemoveDomain,
     /// Ask how a domain is doing.
     DomainStats,
+    /// Ask where a domain is.
+    Placement,
+    /// Move a domain.
+    MoveDomain,
     /// Provide an image.
     EnsureImage,
     /// Look for an SSH banner.

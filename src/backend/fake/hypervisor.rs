@@ -7,7 +7,8 @@ use super::world::{FakeDomain, FakeNetwork, World, no_domain, no_network};
 use super::{Faults, Operation};
 use crate::backend::libvirt::Definition;
 use crate::model::{
-    Bytes, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, Digest, DiskFormat, DomainStats, Lab, Name, Observed, ObservedDomain, ObservedNetwork,
+    Placement, PortImpairment, Reservation, Split,
 };
 use crate::ports::{Hypervisor, ImageFiles, PortError};
 
@@ -57,6 +58,34 @@ impl FakeHypervisor {
         }
     }
 
+    /// Lifts all impairments behind everyone's back.
+    pub fn lift_impairments(&self) {
+        let mut world = self.lock();
+        let devices: Vec<_> = world.impairments().into_keys().collect();
+        for device in devices {
+            if let Some(impairment) = world.impairment(&device) {
+                *impairment = PortImpairment::default();
+            }
+        }
+    }
+
+    /// Changes where a running domain is behind everyone's back.
+    pub fn displace(&self, name: &str, change: impl FnOnce(&mut Placement)) {
+        if let Some(life) = self
+            .lock()
+            .domains
+            .get_mut(name)
+            .and_then(|domain| domain.running.as_mut())
+        {
+            change(&mut life.placement);
+        }
+    }
+
+    /// From now on the pins of a domain have no effect, whatever libvirt says.
+    pub fn ignore_pins(&self, name: &str) {
+        self.lock().misplaced.insert(name.to_owned());
+    }
+
     /// Removes a file behind everyone's back.
     pub fn lose_file(&self, path: &Path) {
         self.lock().files.remove(path);
@@ -67,6 +96,11 @@ impl FakeHypervisor {
         let mut world = self.lock();
         let number = world.number();
         world.files.insert(path.to_owned(), number);
+    }
+
+    /// Puts a file there that is no lab's.
+    pub fn keep_file(&self, path: &Path) {
+        self.lock().others.insert(path.to_owned());
     }
 
     /// Removes the link to an image.
@@ -112,6 +146,7 @@ impl FakeHypervisor {
     fn observe_world(&self, world: &World) -> Result<Observed, String> {
         let mut observed = Observed {
             files: world.files.keys().cloned().collect(),
+            impairments: world.impairments(),
             ..Observed::default()
         };
         for (name, network) in &world.networks {
@@ -123,6 +158,7 @@ impl FakeHypervisor {
                 ObservedNetwork {
                     definition: definition.tag.map(|tag| tag.definition),
                     active: network.running.is_some(),
+                    bridge: definition.bridge,
                     reservations: network.reservations.clone(),
                 },
             );
@@ -137,6 +173,8 @@ impl FakeHypervisor {
                     definition: definition.tag.map(|tag| tag.definition),
                     active: domain.running.is_some(),
                     ready: domain.running.is_some() && domain.ready,
+                    hosts: domain.running.as_ref().and(domain.hosts),
+                    placement: domain.running.as_ref().map(|life| life.placement.clone()),
                     uses: definition.uses,
                 },
             );
@@ -298,12 +336,18 @@ impl Hypervisor for FakeHypervisor {
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError> {
         let object = path.display().to_string();
         self.call(Operation::CreateDisk, "create disk", &object, |world| {
             match backing {
+                Some(_) if format == DiskFormat::Raw => {
+                    return Err(format!(
+                        "qemu-img: {object}: Backing file not supported for file format 'raw'"
+                    ));
+                }
                 Some(backing) if !world.is_linked(backing) => {
                     return Err(format!(
                         "qemu-img: {object}: Could not open '{}': No such file or directory",
@@ -337,6 +381,9 @@ impl Hypervisor for FakeHypervisor {
     fn remove_file(&self, path: &Path) -> Result<(), PortError> {
         let object = path.display().to_string();
         self.call(Operation::RemoveFile, "remove file", &object, |world| {
+            if world.others.contains(path) {
+                return Err("it is not the lab's".to_owned());
+            }
             world.files.remove(path);
             Ok(())
         })
@@ -365,6 +412,7 @@ impl Hypervisor for FakeHypervisor {
                     let domain = FakeDomain {
                         xml: xml.to_owned(),
                         ready: false,
+                        hosts: None,
                         running: None,
                     };
                     world.domains.insert(name.to_owned(), domain);
@@ -380,10 +428,19 @@ impl Hypervisor for FakeHypervisor {
         })
     }
 
-    fn mark_ready(&self, name: &str) -> Result<(), PortError> {
+    fn impair(&self, device: &str, impairment: &PortImpairment) -> Result<(), PortError> {
+        self.call(Operation::Impair, "impair", device, |world| {
+            let found = world.impairment(device);
+            *found.ok_or_else(|| format!("Cannot find device \"{device}\""))? = *impairment;
+            Ok(())
+        })
+    }
+
+    fn mark_ready(&self, name: &str, hosts: Option<Digest>) -> Result<(), PortError> {
         self.call(Operation::MarkReady, "mark as ready", name, |world| {
             let domain = world.domains.get_mut(name).ok_or_else(|| no_domain(name))?;
             domain.ready = true;
+            domain.hosts = hosts;
             Ok(())
         })
     }
@@ -430,6 +487,42 @@ impl Hypervisor for FakeHypervisor {
                 cpu_time_ns: 0,
                 started: None,
             })
+        })
+    }
+
+    fn placement(&self, name: &str) -> Result<Placement, PortError> {
+        self.call(
+            Operation::Placement,
+            "ask for the place of",
+            name,
+            |world| {
+                let domain = world.domains.get(name).ok_or_else(|| no_domain(name))?;
+                let life = domain.running.as_ref().ok_or("domain is not running")?;
+                Ok(life.placement.clone())
+            },
+        )
+    }
+
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        self.call(Operation::MoveDomain, "move domain", name, |world| {
+            let domain = world.domains.get_mut(name).ok_or_else(|| no_domain(name))?;
+            let life = domain.running.as_mut().ok_or("domain is not running")?;
+            if !world.misplaced.contains(name) {
+                let Placement {
+                    vcpus,
+                    emulator,
+                    io_threads,
+                    ..
+                } = &mut life.placement;
+                for (found, wanted) in vcpus.iter_mut().zip(&split.pins) {
+                    found.clone_from(wanted);
+                }
+                if let Some(wanted) = &split.emulator {
+                    emulator.clone_from(wanted);
+                    io_threads.fill(wanted.clone());
+                }
+            }
+            Ok(())
         })
     }
 

@@ -5,7 +5,10 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use crate::backend::libvirt::Definition;
-use crate::model::{MacAddr, Name, Reservation};
+use crate::model::{Bytes, CpuSet, Digest, MacAddr, Name, Placement, PortImpairment, Reservation};
+
+/// The hardware threads of the host.
+const HOST_CPUS: std::ops::Range<u32> = 0..8;
 
 /// Networks, domains, files and links of a host. A clone is the host at that moment: tests keep it
 /// and go back to it.
@@ -15,8 +18,12 @@ pub struct World {
     pub(super) domains: BTreeMap<String, FakeDomain>,
     /// Files, each with the number of its making: one that was replaced is another one.
     pub(super) files: BTreeMap<PathBuf, u64>,
+    /// Files that are no lab's, which must be there to be used and are never removed.
+    pub(super) others: BTreeSet<PathBuf>,
     /// Links to images, with what they lead to.
     pub(super) links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Domains whose pins have no effect at their start.
+    pub(super) misplaced: BTreeSet<String>,
     /// How often something was made or started.
     made: u64,
 }
@@ -33,6 +40,7 @@ pub(super) struct FakeNetwork {
 pub(super) struct FakeDomain {
     pub xml: String,
     pub ready: bool,
+    pub hosts: Option<Digest>,
     pub running: Option<Life>,
 }
 
@@ -44,8 +52,12 @@ pub(super) struct Life {
     pub files: BTreeMap<PathBuf, u64>,
     pub networks: BTreeMap<String, u64>,
     pub macs: BTreeSet<MacAddr>,
+    /// What frames of its vnets meet, by device.
+    pub impairments: BTreeMap<String, PortImpairment>,
     /// Names and addresses its networks gave it.
     pub addresses: Vec<(Name, Ipv4Addr)>,
+    /// Where it is on the host.
+    pub placement: Placement,
     /// Whom it met at its start: running domains with one of its addresses.
     pub met: Vec<String>,
 }
@@ -85,6 +97,9 @@ impl World {
         }
         let mut files = BTreeMap::new();
         for file in &uses.files {
+            if self.others.contains(file) {
+                continue;
+            }
             let made = self.files.get(file).ok_or_else(|| {
                 format!(
                     "Cannot access storage file '{}' (as uid:0, gid:0): No such file or directory",
@@ -113,20 +128,46 @@ impl World {
             })
             .map(|(other, _)| other.clone())
             .collect();
+        let placement = placement_of(&domain.xml, self.misplaced.contains(name));
         let life = Life {
             start: self.number(),
             xml: domain.xml,
             files,
             networks,
             macs: uses.macs,
+            impairments: uses
+                .devices
+                .into_iter()
+                .map(|device| (device, PortImpairment::default()))
+                .collect(),
             addresses,
+            placement,
             met,
         };
         if let Some(domain) = self.domains.get_mut(name) {
             domain.ready = false;
+            domain.hosts = None;
             domain.running = Some(life);
         }
         Ok(())
+    }
+
+    /// What frames of vnets meet, by device; only those that meet something.
+    pub(super) fn impairments(&self) -> BTreeMap<String, PortImpairment> {
+        let lives = self.domains.values().filter_map(|d| d.running.as_ref());
+        lives
+            .flat_map(|life| &life.impairments)
+            .filter(|(_, impairment)| !impairment.is_none())
+            .map(|(device, impairment)| (device.clone(), *impairment))
+            .collect()
+    }
+
+    /// What frames of a vnet meet, if its device is there.
+    pub(super) fn impairment(&mut self, device: &str) -> Option<&mut PortImpairment> {
+        let lives = self.domains.values_mut().filter_map(|d| d.running.as_mut());
+        lives
+            .flat_map(|life| &mut life.impairments)
+            .find_map(|(name, impairment)| (name == device).then_some(impairment))
     }
 
     /// Whether a file is there through the link to its image.
@@ -191,6 +232,39 @@ pub(super) fn no_domain(name: &str) -> String {
 
 pub(super) fn no_network(name: &str) -> String {
     format!("Network not found: no network with matching name '{name}'")
+}
+
+/// Where a domain with this definition is once it was started, or would be if its pins had no effect.
+fn placement_of(xml: &str, misplaced: bool) -> Placement {
+    let Ok(document) = roxmltree::Document::parse(xml) else {
+        return Placement::default();
+    };
+    let text = |name: &str| {
+        let node = document.descendants().find(|n| n.has_tag_name(name))?;
+        node.text()?.parse::<u64>().ok()
+    };
+    let pin = |element: &str, key: &str, number: u64| -> CpuSet {
+        let mut nodes = document.descendants();
+        let found = nodes.find(|n| {
+            let of = n.attribute(key).and_then(|text| text.parse().ok());
+            n.has_tag_name(element) && (key.is_empty() || of == Some(number))
+        });
+        found
+            .filter(|_| !misplaced)
+            .and_then(|n| n.attribute("cpuset")?.parse().ok())
+            .unwrap_or_else(|| HOST_CPUS.collect())
+    };
+    let vcpus = 0..text("vcpu").unwrap_or_default();
+    let io_threads = 1..=text("iothreads").unwrap_or_default();
+    Placement {
+        vcpus: vcpus.map(|n| pin("vcpupin", "vcpu", n)).collect(),
+        emulator: pin("emulatorpin", "", 0),
+        io_threads: io_threads
+            .map(|n| pin("iothreadpin", "iothread", n))
+            .collect(),
+        shares: text("shares").filter(|_| !misplaced),
+        memory: Bytes(text("memory").unwrap_or_default() << 10),
+    }
 }
 
 /// Kernel and initial RAM disk of a domain.

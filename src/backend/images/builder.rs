@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::additions::Additions;
 use super::debian::{self, Debian};
 use super::micro;
 use crate::backend::files;
@@ -19,6 +20,8 @@ pub struct Built {
     pub kernel: Option<PathBuf>,
     /// Initial RAM disk.
     pub initrd: Option<PathBuf>,
+    /// The root filesystem, packed: what a layer starts from.
+    pub tree: Option<PathBuf>,
     /// Packages in it, sorted.
     pub packages: Vec<Package>,
 }
@@ -37,6 +40,17 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
+    /// A command of the recipe failed.
+    #[error("the command {command:?} failed")]
+    Command {
+        /// The command, as far as it is one line.
+        command: String,
+        /// What it said.
+        source: ToolError,
+    },
+    /// A file that goes in is not what it was.
+    #[error("{} was changed since the topology was read", .0.display())]
+    Changed(PathBuf),
     /// A file failed, or a part is missing from the packages.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -57,6 +71,12 @@ impl From<BuildError> for PortError {
             BuildError::NoPackage { .. } => Self::new(ErrorKind::Fatal, "fetch the packages")
                 .because(error)
                 .hint("check the name; packages come from the release's main archive"),
+            BuildError::Command { .. } => Self::new(ErrorKind::Fatal, "run the recipe's commands")
+                .because(error)
+                .hint("commands run as root in the image, by sh -e, with no daemon running"),
+            BuildError::Changed(_) => {
+                Self::new(ErrorKind::Fatal, "put the image's files in").because(error)
+            }
             BuildError::Io(error) => {
                 Self::new(ErrorKind::Fatal, "put the image together").because(error)
             }
@@ -72,13 +92,15 @@ pub trait Builder: Send + Sync {
     /// Free disk space that a build takes.
     fn space(&self, recipe: &ImageRecipe) -> Bytes;
 
-    /// Builds into an empty directory.
+    /// Builds into an empty directory. `base` is the directory in the store of the image below, if the
+    /// recipe has one.
     ///
     /// # Errors
     /// When a program or a file fails.
     fn build(
         &self,
         recipe: &ImageRecipe,
+        base: Option<&Path>,
         directory: &Path,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Built, BuildError>;
@@ -97,6 +119,7 @@ impl Builder for DebianBuilder {
     fn fingerprint(&self) -> Digest {
         // The source itself is the version: nobody has to remember to raise a number.
         let mut digester = [
+            include_str!("additions.rs"),
             include_str!("cpio.rs"),
             include_str!("debian.rs"),
             include_str!("initrd.rs"),
@@ -121,29 +144,55 @@ impl Builder for DebianBuilder {
     }
 
     fn space(&self, recipe: &ImageRecipe) -> Bytes {
-        match recipe {
-            ImageRecipe::Micro { .. } => Bytes::mib(512),
-            ImageRecipe::Debian { .. } => Bytes::mib(4096),
+        if recipe.is_micro() {
+            Bytes::mib(512)
+        } else {
+            Bytes::mib(4096)
         }
     }
 
     fn build(
         &self,
         recipe: &ImageRecipe,
+        base: Option<&Path>,
         directory: &Path,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Built, BuildError> {
         match recipe {
-            ImageRecipe::Micro { suite } => micro::build(suite, directory, progress),
+            ImageRecipe::Micro { suite, files } => micro::build(suite, files, directory, progress),
+            ImageRecipe::Layer { files, .. } if recipe.is_micro() => {
+                micro::build_layer(base, files, directory)
+            }
             ImageRecipe::Debian {
-                suite,
                 packages,
-                size,
+                files,
+                run,
+                ..
             } => Debian {
-                suite,
+                recipe,
+                base: None,
                 packages,
-                size: *size,
-                key: recipe.key(),
+                additions: Additions {
+                    packages: &[],
+                    files,
+                    run,
+                },
+            }
+            .build(directory, progress),
+            ImageRecipe::Layer {
+                packages,
+                files,
+                run,
+                ..
+            } => Debian {
+                recipe,
+                base,
+                packages: &[],
+                additions: Additions {
+                    packages,
+                    files,
+                    run,
+                },
             }
             .build(directory, progress),
         }

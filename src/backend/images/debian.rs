@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::additions::Additions;
 use super::builder::{BuildError, Built};
 use super::import::to_qcow2;
 use super::initrd::{Asset, Initrd};
-use super::namespace;
+use super::manifest::Role;
 use super::packages::{self, Bootstrap, EPOCH};
 use super::rootfs::Rootfs;
-use crate::model::{Bytes, Digest};
+use crate::backend::files::make_parent;
+use crate::backend::namespaces;
+use crate::backend::tool::Tool;
+use crate::model::{Bytes, ImageRecipe};
 
 /// Packages that every guest has.
 const PACKAGES: [&str; 8] = [
@@ -137,19 +141,20 @@ const INITRD: Initrd<'static> = Initrd {
         "ext4",
         "virtio_net",
     ],
+    filesystems: &[],
     directories: &[],
 };
 
 /// What is special about one Debian image.
 pub struct Debian<'a> {
-    /// Release, as in `bookworm`.
-    pub suite: &'a str,
-    /// Packages beside the base set.
+    /// Its recipe.
+    pub recipe: &'a ImageRecipe,
+    /// Directory of the image below it, if it is a layer.
+    pub base: Option<&'a Path>,
+    /// Packages beside the base set, when there is nothing below it.
     pub packages: &'a [String],
-    /// Size of the disk.
-    pub size: Bytes,
-    /// The recipe's key.
-    pub key: Digest,
+    /// What is added when all that is there.
+    pub additions: Additions<'a>,
 }
 
 impl Debian<'_> {
@@ -163,7 +168,8 @@ impl Debian<'_> {
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<Built, BuildError> {
         let tar = directory.join("packages.tar");
-        self.bootstrap().run(&tar, progress)?;
+        let script = self.additions.lay_out(directory)?;
+        self.bootstrap(script.as_deref()).run(&tar, progress)?;
         progress("writing the initial RAM disk");
         let mut root = Rootfs::open(&tar)?;
         let (kernel, initrd) = (directory.join("vmlinuz"), directory.join("initrd"));
@@ -172,15 +178,24 @@ impl Debian<'_> {
         let packages =
             packages::from_status(&String::from_utf8_lossy(&root.read("var/lib/dpkg/status")?));
 
+        progress("compressing the root filesystem");
+        let tree = directory.join(Role::Tree.file_name());
+        Tool::new("zstd")
+            .args(["-q", "-3", "-T0", "-o"])
+            .args([&tree, &tar])
+            .limit(PACK_LIMIT)
+            .run()?;
+
         progress("writing the disk");
         lay_overlay(&directory.join("overlay"))?;
-        let uuid = Uuid::new_v5(&FILESYSTEM_NAMESPACE, self.key.bytes()).to_string();
-        namespace::as_root("sh")
+        let key = self.recipe.key();
+        let uuid = Uuid::new_v5(&FILESYSTEM_NAMESPACE, key.bytes()).to_string();
+        namespaces::as_root("sh")
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("E2FSPROGS_FAKE_TIME", EPOCH)
             .args(["-c", PACK, "pack"])
             .arg(directory)
-            .args([self.size.0.to_string(), uuid])
+            .args([self.size().0.to_string(), uuid])
             .limit(PACK_LIMIT)
             .run()?;
         progress("converting the disk");
@@ -191,11 +206,17 @@ impl Debian<'_> {
             disk: Some(disk),
             kernel: Some(kernel),
             initrd: Some(initrd),
+            tree: Some(tree),
             packages,
         })
     }
 
-    fn bootstrap(&self) -> Bootstrap<'_> {
+    /// A recipe with a root filesystem has a size.
+    fn size(&self) -> Bytes {
+        self.recipe.size().unwrap_or_default()
+    }
+
+    fn bootstrap(&self, script: Option<&Path>) -> Bootstrap<'_> {
         let mut arguments: Vec<_> = LEFT_OUT
             .iter()
             .map(|path| format!("--dpkgopt=path-exclude={path}"))
@@ -204,22 +225,42 @@ impl Debian<'_> {
         // The initial RAM disk is ours, so the distribution's need not be updated, nor made, see
         // `Bootstrap`. dpkg keeps the setting that is there before the package.
         arguments.push("--dpkgopt=force-confold".to_owned());
-        arguments.push(
-            "--essential-hook=mkdir -p \"$1\"/etc/initramfs-tools && \
-             echo update_initramfs=no >\"$1\"/etc/initramfs-tools/update-initramfs.conf"
-                .to_owned(),
-        );
-        let packages = PACKAGES
-            .into_iter()
-            .chain(self.packages.iter().map(String::as_str))
-            .collect();
+        let (variant, packages) = match self.base {
+            None => {
+                arguments.push(
+                    "--essential-hook=mkdir -p \"$1\"/etc/initramfs-tools && \
+                     echo update_initramfs=no >\"$1\"/etc/initramfs-tools/update-initramfs.conf"
+                        .to_owned(),
+                );
+                let packages = self.packages.iter().map(String::as_str);
+                ("minbase", PACKAGES.into_iter().chain(packages).collect())
+            }
+            Some(base) => {
+                let tree = quoted(&base.join(Role::Tree.file_name()));
+                // Device nodes cannot be made in a user namespace; mmdebstrap sees to /dev.
+                arguments.push(format!(
+                    "--setup-hook=zstd -q -d -c {tree} | \
+                     tar -x -p --numeric-owner --exclude='./dev/*' -C \"$1\" -f -"
+                ));
+                ("custom", Vec::new())
+            }
+        };
+        if let Some(script) = script {
+            arguments.push(format!("--customize-hook=sh {} \"$1\"", quoted(script)));
+        }
         Bootstrap {
-            suite: self.suite,
-            variant: "minbase",
+            suite: self.recipe.suite(),
+            variant,
             packages,
             arguments,
         }
     }
+}
+
+/// A path for the shell.
+fn quoted(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    shlex::try_quote(&path).unwrap_or_default().into_owned()
 }
 
 /// Lays out what is copied over the root filesystem.
@@ -241,10 +282,6 @@ fn lay_overlay(overlay: &Path) -> io::Result<()> {
         symlink(target, &path)?;
     }
     Ok(())
-}
-
-fn make_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs_err::create_dir_all)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Takes existing files into the store.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,6 +42,14 @@ pub enum ImportError {
         /// What it depends on.
         on: String,
     },
+    /// The disk is packed.
+    #[error("the disk {disk} is compressed, by {by}")]
+    Compressed {
+        /// The disk.
+        disk: PathBuf,
+        /// The program that unpacks it.
+        by: &'static str,
+    },
     /// The disk has a format that is not taken.
     #[error("the disk {disk} has format {format}; qcow2 and raw are taken")]
     Format {
@@ -71,6 +79,9 @@ impl From<ImportError> for PortError {
             ImportError::Changed => Some("run the command again"),
             ImportError::Dependent { .. } => {
                 Some("make one file of it with `qemu-img convert -O qcow2`")
+            }
+            ImportError::Compressed { .. } => {
+                Some("unpack it: the digest is then that of what was in it")
             }
             ImportError::Format { .. } => Some("convert it with `qemu-img convert -O qcow2`"),
         };
@@ -131,7 +142,7 @@ pub fn import(key: Digest, from: Paths<'_>, directory: &Path) -> Result<Built, I
         disk,
         kernel: kernel.map(|k| k.0),
         initrd: initrd.map(|i| i.0),
-        packages: Vec::new(),
+        ..Built::default()
     })
 }
 
@@ -155,6 +166,10 @@ fn as_qcow2(copy: PathBuf, named: &Path, directory: &Path) -> Result<PathBuf, Im
     match info.format.as_str() {
         "qcow2" => Ok(copy),
         "raw" => {
+            if let Some(by) = compression(&copy)? {
+                let disk = named.to_owned();
+                return Err(ImportError::Compressed { disk, by });
+            }
             let converted = directory.join("disk.qcow2");
             to_qcow2(&copy, &converted)?;
             fs_err::remove_file(copy)?;
@@ -165,6 +180,21 @@ fn as_qcow2(copy: PathBuf, named: &Path, directory: &Path) -> Result<PathBuf, Im
             format: info.format,
         }),
     }
+}
+
+/// What a file is compressed by, by how it begins: to QEMU all that is a raw disk.
+fn compression(path: &Path) -> io::Result<Option<&'static str>> {
+    const STARTS: [(&[u8], &str); 5] = [
+        (b"\x1f\x8b", "gzip"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"BZh", "bzip2"),
+        (b"PK\x03\x04", "zip"),
+    ];
+    let mut start = Vec::new();
+    fs_err::File::open(path)?.take(6).read_to_end(&mut start)?;
+    let found = STARTS.iter().find(|(bytes, _)| start.starts_with(bytes));
+    Ok(found.map(|(_, by)| *by))
 }
 
 /// Converts a raw disk; holes stay holes.

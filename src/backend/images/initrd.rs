@@ -18,8 +18,10 @@ pub struct Initrd<'a> {
     pub assets: &'a [Asset],
     /// Programs of the packages: where they are, and where they go.
     pub programs: &'a [(&'a str, &'a str)],
-    /// Drivers; what they need comes along.
+    /// Drivers that are loaded at once; what they need comes along.
     pub modules: &'a [&'a str],
+    /// Filesystems whose drivers are loaded when a disk has one.
+    pub filesystems: &'a [&'a str],
     /// Directories that no file implies, or that are not open to all.
     pub directories: &'a [(&'a str, u32)],
 }
@@ -65,20 +67,31 @@ impl Initrd<'_> {
             add_libraries(root, &program, &mut files)?;
             files.insert((*to).to_owned(), (0o755, program));
         }
-        let modules = modules::closure(root, self.modules)?;
-        let order: String = modules.iter().map(|m| format!("{}\n", m.file)).collect();
-        files.insert("lib/labrig/modules".to_owned(), (0o644, order.into_bytes()));
-        files.extend(
-            modules
-                .into_iter()
-                .map(|m| (format!("lib/modules/{}", m.file), (0o644, m.content))),
-        );
+        add_modules(root, "modules", self.modules, &mut files)?;
+        for filesystem in self.filesystems {
+            // ext4 asks the kernel's library for a checksum that nothing says it depends on.
+            let names = ["crc32c_generic", filesystem];
+            add_modules(root, &format!("{filesystem}.modules"), &names, &mut files)?;
+        }
         Ok(files)
     }
 }
 
 /// Permission bits and content by path.
 type Files = BTreeMap<String, (u32, Vec<u8>)>;
+
+/// Adds modules, and the list of them in the order to load them in.
+fn add_modules(root: &mut Rootfs, list: &str, names: &[&str], files: &mut Files) -> io::Result<()> {
+    let modules = modules::closure(root, names)?;
+    let order: String = modules.iter().map(|m| format!("{}\n", m.file)).collect();
+    files.insert(format!("lib/labrig/{list}"), (0o644, order.into_bytes()));
+    files.extend(
+        modules
+            .into_iter()
+            .map(|m| (format!("lib/modules/{}", m.file), (0o644, m.content))),
+    );
+    Ok(())
+}
 
 /// Adds the shared libraries a program names, and those they name, where the loader looks.
 ///
@@ -108,7 +121,7 @@ fn add_libraries(root: &mut Rootfs, program: &[u8], files: &mut Files) -> io::Re
 }
 
 /// All directories the files need and the ones given, parents first.
-fn directories<'a>(
+pub fn directories<'a>(
     given: &[(&'a str, u32)],
     files: impl Iterator<Item = &'a String>,
 ) -> BTreeMap<String, u32> {

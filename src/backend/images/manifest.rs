@@ -26,6 +26,8 @@ pub enum Role {
     Kernel,
     /// Initial RAM disk.
     Initrd,
+    /// The root filesystem, packed: what layers start from.
+    Tree,
 }
 
 impl Role {
@@ -35,6 +37,7 @@ impl Role {
             Self::Disk => "disk.qcow2",
             Self::Kernel => "vmlinuz",
             Self::Initrd => "initrd",
+            Self::Tree => "tree.tar.zst",
         }
     }
 }
@@ -149,19 +152,29 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of an image, and makes sure that the parts are what it says.
+    /// Reads the manifest of an image.
     ///
     /// # Errors
-    /// When anything is missing or was changed.
-    pub fn verified(directory: &Path) -> Result<Self, DamageError> {
+    /// When it is missing or not what this labrig writes.
+    pub fn read(directory: &Path) -> Result<Self, DamageError> {
         let bytes = fs_err::read(directory.join(FILE_NAME))?;
         let manifest: Self = serde_json::from_slice(&bytes).map_err(DamageError::Manifest)?;
         if manifest.format != FORMAT {
             return Err(DamageError::Format(manifest.format));
         }
+        Ok(manifest)
+    }
+
+    /// Reads the manifest of an image, and makes sure that the parts are what it says. A part that
+    /// looks as it did is taken to be the same, unless `all` are to be read.
+    ///
+    /// # Errors
+    /// When anything is missing or was changed.
+    pub fn verified(directory: &Path, all: bool) -> Result<Self, DamageError> {
+        let manifest = Self::read(directory)?;
         for (role, part) in &manifest.parts {
             let path = directory.join(role.file_name());
-            if Stamp::of(&path)? == part.stamp {
+            if !all && Stamp::of(&path)? == part.stamp {
                 continue;
             }
             // A store that was copied or restored has other stamps and may be well.

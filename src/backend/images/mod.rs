@@ -1,12 +1,17 @@
 //! The image store and the builders of images: read-only disks, kernels and initial RAM disks,
 //! known by the digest of their content.
 
+mod additions;
 mod apt;
+#[cfg(test)]
+mod boot_tests;
 mod builder;
 mod cpio;
 mod debian;
+mod download;
 mod import;
 mod initrd;
+mod inventory;
 mod link;
 mod manifest;
 mod micro;
@@ -15,9 +20,6 @@ mod packages;
 mod rootfs;
 mod store;
 
-// By the name the builders know it by: their source is their version, and a change of it makes
-// every image anew.
-use super::namespaces as namespace;
-
-pub use link::link;
+pub use inventory::{Collected, Hold, StoredContent};
+pub use link::{link, linked};
 pub use store::{Store, StoredImage};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::apt::Sources;
 use super::builder::BuildError;
-use super::namespace;
+use crate::backend::namespaces;
 use crate::backend::tool::ToolError;
 use crate::ports::Package;
 
@@ -36,7 +36,9 @@ impl Bootstrap<'_> {
         // Beside its target, so that what a killed one leaves is swept with all the rest.
         let directory = tar.with_extension("tmp");
         fs_err::create_dir_all(&directory)?;
-        namespace::as_root("mmdebstrap")
+        let include =
+            (!self.packages.is_empty()).then(|| format!("--include={}", self.packages.join(",")));
+        namespaces::as_root("mmdebstrap")
             .env("TMPDIR", directory)
             .env("SOURCE_DATE_EPOCH", EPOCH)
             .env("DEBIAN_FRONTEND", "noninteractive")
@@ -45,7 +47,7 @@ impl Bootstrap<'_> {
             .arg("--mode=root")
             .arg(format!("--variant={}", self.variant))
             .arg("--architectures=amd64")
-            .arg(format!("--include={}", self.packages.join(",")))
+            .args(include)
             .args(sources.options())
             .args(&self.arguments)
             .arg(self.suite)
@@ -66,13 +68,17 @@ impl Bootstrap<'_> {
         let ToolError::Failed { stderr, .. } = &error else {
             return error.into();
         };
-        let unknown = stderr
-            .iter()
-            .find_map(|line| line.strip_prefix("E: Unable to locate package "));
-        match unknown {
-            Some(package) => BuildError::NoPackage {
+        let after = |start| stderr.iter().find_map(|line| line.strip_prefix(start));
+        if let Some(package) = after("E: Unable to locate package ") {
+            return BuildError::NoPackage {
                 suite: self.suite.to_owned(),
                 package: package.to_owned(),
+            };
+        }
+        match after("E: the recipe's command failed: ") {
+            Some(command) => BuildError::Command {
+                command: command.to_owned(),
+                source: error,
             },
             None => error.into(),
         }
@@ -80,7 +86,7 @@ impl Bootstrap<'_> {
 }
 
 /// What mmdebstrap's line means to the one who waits; most lines mean nothing.
-fn step_in(line: &str) -> Option<&'static str> {
+fn step_in(line: &str) -> Option<&str> {
     const STEPS: [(&str, &str); 6] = [
         ("running apt-get update", "fetching package lists"),
         ("downloading packages", "downloading packages"),
@@ -90,6 +96,10 @@ fn step_in(line: &str) -> Option<&'static str> {
         ("creating tarball", "packing the root filesystem"),
     ];
     let said = line.strip_prefix("I: ")?;
+    // What the recipe's own script tells.
+    if let Some(step) = said.strip_prefix("labrig: ") {
+        return Some(step);
+    }
     STEPS
         .iter()
         .find(|(start, _)| said.starts_with(start))
@@ -165,6 +175,8 @@ mod tests {
         };
         let error = bootstrap.explained(failed("E: Unable to locate package mariadb-sever"));
         assert_eq!(error.to_string(), "bookworm has no package mariadb-sever");
+        let error = bootstrap.explained(failed("E: the recipe's command failed: make it"));
+        assert_eq!(error.to_string(), "the command \"make it\" failed");
         assert!(matches!(
             bootstrap.explained(failed("E: no network")),
             BuildError::Tool(_)
@@ -177,6 +189,7 @@ mod tests {
             step_in("I: installing remaining packages inside the chroot..."),
             Some("installing packages")
         );
+        assert_eq!(step_in("I: labrig: running id"), Some("running id"));
         assert_eq!(step_in("I: success in 4.8 seconds"), None);
         assert_eq!(step_in("Setting up installing (1.0)"), None);
     }

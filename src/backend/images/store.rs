@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use super::builder::{Builder, Built, DebianBuilder};
+use super::download::Download;
 use super::import::{self, Paths};
 use super::manifest::{FILE_NAME, Manifest, Part, Role};
 use crate::backend::files::remove_if_there;
@@ -20,8 +21,8 @@ const FINGERPRINT_DIGITS: usize = 16;
 
 /// A store in a directory.
 pub struct Store {
-    root: PathBuf,
-    builder: Box<dyn Builder>,
+    pub(super) root: PathBuf,
+    pub(super) builder: Box<dyn Builder>,
 }
 
 /// An image in the store, for lists.
@@ -60,7 +61,7 @@ impl Store {
             let Some(directory) = self.directory_of(key)? else {
                 continue;
             };
-            let Ok(manifest) = Manifest::verified(&directory) else {
+            let Ok(manifest) = Manifest::verified(&directory, false) else {
                 continue;
             };
             let size = Bytes(manifest.parts.values().map(Part::size).sum());
@@ -78,39 +79,9 @@ impl Store {
         Ok(images.into_values().collect())
     }
 
-    /// Removes an image; whether a domain uses it is the caller's to know. Gives whether there was
-    /// one.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
-    pub fn remove(&self, key: Digest) -> Result<bool, PortError> {
-        let Some(directory) = self.directory_of(key)? else {
-            return Ok(false);
-        };
-        let _lock = self.lock(key, &|_| {})?;
-        for name in self.key_names(key) {
-            remove_if_there(&self.root.join("keys").join(name))?;
-        }
-        let used = names_in(&self.root.join("keys"))?
-            .iter()
-            .filter_map(|name| self.content_named_by(name).transpose())
-            .collect::<Result<Vec<_>, _>>()?;
-        if !used.contains(&directory) {
-            // Out of sight at once, so that nobody finds half of it.
-            let work = self.work_directory(key);
-            self.builder.discard(&work)?;
-            fs_err::create_dir_all(&work)?;
-            match fs_err::rename(&directory, work.join("removed")) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.into()),
-                _ => self.builder.discard(&work)?,
-            }
-        }
-        Ok(true)
-    }
-
     /// Names a key may have: an import's is the key, a build's has the builder's fingerprint, so
     /// that a changed builder does not find what its elder made.
-    fn key_names(&self, key: Digest) -> [String; 2] {
+    pub(super) fn key_names(&self, key: Digest) -> [String; 2] {
         [
             format!(
                 "{key}-{}",
@@ -129,7 +100,7 @@ impl Store {
         Ok(None)
     }
 
-    fn content_named_by(&self, key_name: &str) -> Result<Option<PathBuf>, PortError> {
+    pub(super) fn content_named_by(&self, key_name: &str) -> Result<Option<PathBuf>, PortError> {
         let path = self.root.join("keys").join(key_name);
         let text = match fs_err::read_to_string(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -142,11 +113,11 @@ impl Store {
         Ok(Some(self.content_directory(digest)))
     }
 
-    fn content_directory(&self, digest: Digest) -> PathBuf {
+    pub(super) fn content_directory(&self, digest: Digest) -> PathBuf {
         self.root.join("content").join(digest.to_string())
     }
 
-    fn work_directory(&self, key: Digest) -> PathBuf {
+    pub(super) fn work_directory(&self, key: Digest) -> PathBuf {
         self.root.join("work").join(key.to_string())
     }
 
@@ -192,9 +163,27 @@ impl Store {
         Ok(())
     }
 
+    /// What came so far of a file that is downloaded.
+    fn partial(&self, key: Digest) -> PathBuf {
+        self.root.join("work").join(format!("{key}.part"))
+    }
+
+    /// The directory of an image, which is made first when it is not there. Locks are taken from a
+    /// layer down to what is below it, never the other way.
+    fn directory_made(
+        &self,
+        image: &Image,
+        progress: &(dyn Fn(&str) + Sync),
+    ) -> Result<Option<PathBuf>, PortError> {
+        self.ensure(image, &|step| progress(&format!("the image below: {step}")))?;
+        self.directory_of(image.key)
+    }
+
     fn check_space(&self, image: &Image) -> Result<(), PortError> {
         let needed = match &image.source {
             ImageSource::Build(recipe) => self.builder.space(recipe),
+            // The server tells how large it is.
+            ImageSource::Url { .. } => Bytes(0),
             // A raw disk is there twice while it is converted.
             ImageSource::Path {
                 disk,
@@ -233,10 +222,17 @@ impl Store {
         work: &Path,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<ImageFiles, PortError> {
+        let [built_name, imported_name] = self.key_names(image.key);
         let (built, recipe, key_name) = match &image.source {
             ImageSource::Build(recipe) => {
-                let built = self.builder.build(recipe, work, progress)?;
-                (built, Some(recipe.clone()), &self.key_names(image.key)[0])
+                let base = match recipe.base() {
+                    Some(base) => self.directory_made(base, progress)?,
+                    None => None,
+                };
+                let built = self
+                    .builder
+                    .build(recipe, base.as_deref(), work, progress)?;
+                (built, Some(recipe.clone()), built_name)
             }
             ImageSource::Path {
                 disk,
@@ -249,11 +245,21 @@ impl Store {
                     kernel: kernel.as_ref(),
                     initrd: initrd.as_ref(),
                 };
-                (
-                    import::import(image.key, from, work)?,
-                    None,
-                    &self.key_names(image.key)[1],
-                )
+                (import::import(image.key, from, work)?, None, imported_name)
+            }
+            ImageSource::Url { url, sha256 } => {
+                // Beside the work, which does not outlive a failure.
+                let partial = self.partial(image.key);
+                Download::new(url, *sha256, partial.clone()).run(progress)?;
+                progress("taking the download");
+                let from = Paths {
+                    disk: Some(&partial),
+                    kernel: None,
+                    initrd: None,
+                };
+                let built = import::import(image.key, from, work)?;
+                remove_if_there(&partial)?;
+                (built, None, imported_name)
             }
         };
         progress("publishing");
@@ -264,7 +270,7 @@ impl Store {
         let keys = self.root.join("keys");
         fs_err::create_dir_all(&keys)?;
         key_file
-            .persist(keys.join(key_name))
+            .persist(keys.join(&key_name))
             .map_err(|e| PortError::fatal("publish the image's key", e.error))?;
         Ok(files)
     }
@@ -283,6 +289,7 @@ impl Store {
             (Role::Disk, built.disk),
             (Role::Kernel, built.kernel),
             (Role::Initrd, built.initrd),
+            (Role::Tree, built.tree),
         ] {
             let Some(from) = from else { continue };
             let to = stage.join(role.file_name());
@@ -299,14 +306,14 @@ impl Store {
         let directory = self.content_directory(manifest.digest);
         fs_err::create_dir_all(self.root.join("content"))?;
         if directory.exists() {
-            if Manifest::verified(&directory).is_ok() {
+            if Manifest::verified(&directory, false).is_ok() {
                 return Ok(manifest.files(&directory));
             }
             fs_err::rename(&directory, work.join("damaged"))?;
         }
         match fs_err::rename(&stage, &directory) {
             // Another key with the same content was quicker.
-            Err(_) if Manifest::verified(&directory).is_ok() => {}
+            Err(_) if Manifest::verified(&directory, false).is_ok() => {}
             renamed => renamed?,
         }
         Ok(manifest.files(&directory))
@@ -318,7 +325,7 @@ impl ImageStore for Store {
         let Some(directory) = self.directory_of(key)? else {
             return Ok(None);
         };
-        match Manifest::verified(&directory) {
+        match Manifest::verified(&directory, false) {
             Ok(manifest) => Ok(Some(manifest.files(&directory))),
             Err(error) => Err(PortError::fatal(format!("use the image in {}", directory.display()), error)
                 .hint("remove that directory and the files in `keys` that name it; the image is then made again")),
@@ -333,6 +340,7 @@ impl ImageStore for Store {
         if let Some(files) = self.find(image.key)? {
             return Ok(files);
         }
+        let _hold = self.hold()?;
         let _lock = self.lock(image.key, progress)?;
         if let Some(files) = self.find(image.key)? {
             return Ok(files);
@@ -355,7 +363,7 @@ fn seal(path: &Path) -> io::Result<()> {
     fs_err::File::open(path)?.sync_all()
 }
 
-fn names_in(directory: &Path) -> io::Result<Vec<String>> {
+pub(super) fn names_in(directory: &Path) -> io::Result<Vec<String>> {
     let entries = match fs_err::read_dir(directory) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read?,

@@ -1,11 +1,14 @@
 //! Tests of the store with a builder that is quick and can be told to fail.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::backend::images::builder::BuildError;
+use crate::backend::images::download;
+use crate::backend::images::download::tests::{Answer, Server};
 use crate::ports::Package;
 
 /// Builds a kernel whose content is the suite's name.
@@ -28,6 +31,7 @@ impl Builder for Arc<FakeBuilder> {
     fn build(
         &self,
         recipe: &ImageRecipe,
+        base: Option<&Path>,
         directory: &Path,
         _: &(dyn Fn(&str) + Sync),
     ) -> Result<Built, BuildError> {
@@ -37,9 +41,13 @@ impl Builder for Arc<FakeBuilder> {
             "the directory is empty at first"
         );
         self.builds.fetch_add(1, Ordering::SeqCst);
-        let (ImageRecipe::Micro { suite } | ImageRecipe::Debian { suite, .. }) = recipe;
+        let below = base.map_or_else(Vec::new, |base| {
+            let mut below = fs_err::read(base.join("vmlinuz")).unwrap();
+            below.extend(b" and more on ");
+            below
+        });
         let kernel = directory.join("some-kernel");
-        fs_err::write(&kernel, suite)?;
+        fs_err::write(&kernel, [&below[..], recipe.suite().as_bytes()].concat())?;
         fs_err::write(directory.join("waste"), "waste")?;
         if self.fails {
             return Err(io::Error::other("the mirror is away").into());
@@ -98,13 +106,10 @@ impl World {
 }
 
 fn micro(suite: &str) -> Image {
-    let recipe = ImageRecipe::Micro {
+    Image::built(ImageRecipe::Micro {
         suite: suite.to_owned(),
-    };
-    Image {
-        key: recipe.key(),
-        source: ImageSource::Build(recipe),
-    }
+        files: Vec::new(),
+    })
 }
 
 fn ensure(store: &Store, image: &Image) -> Result<ImageFiles, PortError> {
@@ -146,6 +151,27 @@ fn builds_once_and_finds_it_afterwards() {
         (made.disk, made.packages.len(), world.left_in_work()),
         (None, 1, 0)
     );
+}
+
+#[test]
+fn a_layer_is_built_on_what_is_below_it_and_both_are_kept() {
+    let world = World::new();
+    let base = micro("bookworm");
+    let layer = Image::built(ImageRecipe::Layer {
+        base: Box::new(base.clone()),
+        packages: Vec::new(),
+        files: Vec::new(),
+        run: vec!["x".to_owned()],
+        size: None,
+    });
+    let made = ensure(&world.store(), &layer).unwrap();
+    assert_eq!(
+        std::fs::read(made.kernel.unwrap()).unwrap(),
+        b"bookworm and more on bookworm"
+    );
+    assert!(world.store().find(base.key).unwrap().is_some());
+    ensure(&world.store(), &layer).unwrap();
+    assert_eq!((world.builds(), world.left_in_work()), (2, 0));
 }
 
 #[test]
@@ -232,7 +258,7 @@ fn a_changed_file_is_an_error_with_advice() {
         "{}",
         chain(&error)
     );
-    assert_eq!(world.store().list().unwrap(), []);
+    assert!(world.store().list().unwrap().is_empty());
     // Never silently built over: the lab that uses it may be running.
     assert!(ensure(&world.store(), &image).is_err());
 }
@@ -271,34 +297,76 @@ fn a_changed_builder_does_not_find_what_its_elder_made() {
     assert_eq!(world.builds(), 1);
 }
 
+fn collect(
+    world: &World,
+    keep: &BTreeSet<Digest>,
+    dry_run: bool,
+) -> Result<Vec<crate::backend::images::Collected>, PortError> {
+    world.store().collect(|| Ok(keep.clone()), dry_run)
+}
+
 #[test]
-fn lists_and_removes() {
+fn what_no_lab_links_is_collected() {
     let world = World::new();
     let (old, new) = (micro("bookworm"), micro("trixie"));
     let files = ensure(&world.store(), &old).unwrap();
-    ensure(&world.store(), &new).unwrap();
-    let sizes: Vec<_> = world
-        .store()
-        .list()
-        .unwrap()
-        .iter()
-        .map(|image| image.size.0)
-        .collect();
-    assert_eq!(
-        sizes.iter().sum::<u64>(),
-        ("bookworm".len() + "trixie".len()) as u64
-    );
-    assert!(world.store().remove(old.key).unwrap());
+    let kept = ensure(&world.store(), &new).unwrap();
+    fs_err::write(world.root().join("work/abc.part"), "half a download").unwrap();
+    let work = world.root().join("work").join(old.key.to_string());
+    std::fs::create_dir_all(work.join("stage")).unwrap();
+
+    let contents = world.store().contents(false).unwrap();
+    assert_eq!(contents.len(), 2);
+    let content = contents.iter().find(|c| c.digest == files.digest).unwrap();
+    assert_eq!(content.keys, [old.key].into());
+    assert_eq!(content.size.0, "bookworm".len() as u64);
+    assert!(content.is_current && content.damage.is_none() && content.made.is_some());
+
+    // Links of a lab say what stays.
+    let links = world.root().join("lab/images");
+    crate::backend::images::link(&links.join(new.key.short(16)), &kept).unwrap();
+    let keep = crate::backend::images::linked(&links).unwrap();
+    assert_eq!(keep, [kept.digest].into());
+
+    let said = collect(&world, &keep, true).unwrap();
+    assert!(files.kernel.as_ref().unwrap().exists());
+    assert_eq!(collect(&world, &keep, false).unwrap(), said);
+    let names: Vec<_> = said.iter().map(|c| c.name.clone()).collect();
+    assert_eq!(names, [files.digest.to_string(), "abc.part".to_owned()]);
     assert!(!files.kernel.unwrap().exists());
-    assert!(!world.store().remove(old.key).unwrap());
-    let left: Vec<_> = world
-        .store()
-        .list()
+    assert_eq!(world.store().find(old.key).unwrap(), None);
+    assert_eq!(world.store().find(new.key).unwrap(), Some(kept));
+    assert_eq!(world.left_in_work(), 0);
+    assert_eq!(collect(&world, &keep, false).unwrap(), []);
+}
+
+#[test]
+fn nothing_is_collected_while_somebody_holds_the_store() {
+    let world = World::new();
+    ensure(&world.store(), &micro("bookworm")).unwrap();
+    let holds = [world.store().hold().unwrap(), world.store().hold().unwrap()];
+    let error = collect(&world, &BTreeSet::new(), false).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotYet);
+    drop(holds);
+    let collected = collect(&world, &BTreeSet::new(), false).unwrap();
+    assert_eq!(collected.len(), 1);
+}
+
+#[test]
+fn a_change_that_does_not_show_is_found_when_all_is_read() {
+    let world = World::new();
+    let kernel = ensure(&world.store(), &micro("bookworm"))
         .unwrap()
-        .iter()
-        .map(|image| image.key)
-        .collect();
-    assert_eq!((left, world.left_in_work()), (vec![new.key], 0));
+        .kernel
+        .unwrap();
+    let before = std::fs::metadata(&kernel).unwrap().modified().unwrap();
+    overwrite(&kernel, "BOOKWORM");
+    let file = std::fs::File::options().write(true).open(&kernel).unwrap();
+    file.set_modified(before).unwrap();
+    for (all, damaged) in [(false, false), (true, true)] {
+        let contents = world.store().contents(all).unwrap();
+        assert_eq!(contents[0].damage.is_some(), damaged);
+    }
 }
 
 /// An image of files in a directory, with the key that goes with them.
@@ -312,6 +380,7 @@ fn of_files(disk: Option<&Path>, kernel: Option<&Path>) -> Image {
     Image {
         key: Image::path_key(digest(disk), digest(kernel), None),
         source,
+        cloud_init: false,
     }
 }
 
@@ -389,5 +458,46 @@ fn a_disk_that_needs_another_file_is_refused() {
         chain(&error).contains("depends on another file") && error.hint.is_some(),
         "{}",
         chain(&error)
+    );
+}
+
+#[test]
+fn a_compressed_disk_is_refused() {
+    let world = World::new();
+    let disk = world.root().join("disk.raw.xz");
+    std::fs::write(&disk, b"\xfd7zXZ\0 and so on").unwrap();
+    let error = ensure(&world.store(), &of_files(Some(&disk), None)).unwrap_err();
+    assert!(chain(&error).contains("compressed, by xz"), "{error:?}");
+}
+
+#[test]
+fn a_download_is_made_once_and_is_the_same_as_the_file() {
+    let (world, content) = (World::new(), download::tests::content());
+    let server = Server::start(&[Answer::Cut(300_000), Answer::Well]);
+    let sha256 = Digest::of(&content);
+    let image = Image {
+        source: ImageSource::Url {
+            url: format!("{}/disk.raw", server.address),
+            sha256,
+        },
+        key: Image::path_key(Some(sha256), None, None),
+        cloud_init: true,
+    };
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let takers: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| ensure(&world.store(), &image).unwrap()))
+            .collect();
+        takers.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(made.iter().all(|files| *files == made[0]));
+    assert_eq!(server.ranges(), [None, Some(300_000)]);
+    assert_eq!(world.left_in_work(), 0);
+
+    let disk = world.root().join("disk.raw");
+    std::fs::write(&disk, content).unwrap();
+    let from_file = of_files(Some(&disk), None);
+    assert_eq!(
+        world.store().find(from_file.key).unwrap().as_ref(),
+        made.first()
     );
 }

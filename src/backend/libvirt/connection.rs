@@ -29,16 +29,19 @@ impl Connection {
         &self.connect
     }
 
+    /// The libvirtd's version as libvirt counts: 1,000,000 * major + 1,000 * minor + release.
+    pub(super) fn number(&self) -> Result<u32, LibvirtError> {
+        self.connect
+            .lib_version()
+            .map_err(LibvirtError::call("ask for libvirt's version"))
+    }
+
     /// libvirt's version, as in `9.0.0`.
     ///
     /// # Errors
     /// When the connection is gone.
     pub fn version(&self) -> Result<String, LibvirtError> {
-        let version = self
-            .connect
-            .lib_version()
-            .map_err(LibvirtError::call("ask for libvirt's version"))?;
-        // libvirt counts 1,000,000 * major + 1,000 * minor + release.
+        let version = self.number()?;
         Ok(format!(
             "{}.{}.{}",
             version / 1_000_000,

@@ -10,19 +10,24 @@ use virt::domain::Domain;
 use virt::network::Network;
 use virt::sys;
 
+use super::placement;
 use super::snapshot::Definition;
 use super::{Connection, LibvirtError};
+use crate::backend::disks;
 use crate::backend::files::{make_parent, remove_if_there};
 use crate::backend::images;
+use crate::backend::ram;
 use crate::backend::tool::Tool;
+use crate::backend::traffic::{Place, Traffic};
 use crate::model::{
-    Bytes, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain, ObservedNetwork, Reservation,
+    Bytes, Digest, DiskFormat, DomainStats, Lab, LabPaths, Name, Observed, ObservedDomain,
+    ObservedNetwork, Placement, PortImpairment, Reservation, Split,
 };
-use crate::ports::{Hypervisor, ImageFiles, PortError};
+use crate::ports::{ErrorKind, Hypervisor, ImageFiles, PortError};
 use crate::render::reservation_xml;
 
 /// Everything libvirt may keep for a domain goes with it; flags of what it never had are ignored.
-const UNDEFINE_ALL: u32 = sys::VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+const UNDEFINE: u32 = sys::VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | sys::VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | sys::VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
     | sys::VIR_DOMAIN_UNDEFINE_NVRAM;
@@ -32,15 +37,17 @@ pub struct Libvirt {
     connection: Connection,
     lab: Lab,
     paths: LabPaths,
+    traffic: Traffic,
 }
 
 impl Libvirt {
-    /// The lab on a connection; its files are below `paths`.
-    pub fn new(connection: Connection, lab: Lab, paths: LabPaths) -> Self {
+    /// The lab on a connection; its files are below `paths`, its devices at `place`.
+    pub fn new(connection: Connection, lab: Lab, paths: LabPaths, place: Place) -> Self {
         Self {
             connection,
             lab,
             paths,
+            traffic: Traffic::new(place),
         }
     }
 
@@ -107,7 +114,10 @@ impl Libvirt {
 
     fn observe_all(&self) -> Result<Observed, LibvirtError> {
         let mut observed = Observed {
-            files: files_in(&self.paths.disks())?,
+            files: files_in(&self.paths.disks())?
+                .into_iter()
+                .chain(files_in(&self.paths.ram())?)
+                .collect(),
             ..Observed::default()
         };
         let connect = self.connection.get();
@@ -124,14 +134,13 @@ impl Libvirt {
             };
             let (name, xml, active) = read().map_err(LibvirtError::call("read a network"))?;
             if let Ok(definition) = self.own("network", &name, &xml) {
-                let reservations = definition.reservations;
-                let definition = definition.tag.map(|tag| tag.definition);
                 observed.networks.insert(
                     name,
                     ObservedNetwork {
-                        definition,
+                        definition: definition.tag.map(|tag| tag.definition),
                         active,
-                        reservations,
+                        bridge: definition.bridge,
+                        reservations: definition.reservations,
                     },
                 );
             }
@@ -150,19 +159,38 @@ impl Libvirt {
             let (name, xml, active) = read().map_err(LibvirtError::call("read a domain"))?;
             if let Ok(definition) = self.own("domain", &name, &xml) {
                 let tag_definition = definition.tag.map(|tag| tag.definition);
-                let ready = active && self.paths.ready(&name).exists();
+                let marker = fs::read_to_string(self.paths.ready(&name)).ok();
+                let marker = marker.filter(|_| active);
+                // One that ends just now is seen as it is by whoever starts it again.
+                let placement = match active {
+                    true => placement::read(connect, &domain, &name).ok(),
+                    false => None,
+                };
                 observed.domains.insert(
                     name,
                     ObservedDomain {
                         definition: tag_definition,
                         active,
-                        ready,
+                        ready: marker.is_some(),
+                        hosts: marker.and_then(|digest| digest.parse().ok()),
+                        placement,
                         uses: definition.uses,
                     },
                 );
             }
         }
         Ok(observed)
+    }
+}
+
+/// What [`UNDEFINE`] says, and what a libvirt of this version may keep beside.
+const fn undefine_flags(version: u32) -> u32 {
+    /// libvirt 8.9.0: the first that has a say in the state of TPMs. Earlier ones refuse the flag,
+    /// and remove the state always.
+    const KEEPS_TPM: u32 = 8_009_000;
+    match version >= KEEPS_TPM {
+        true => UNDEFINE | sys::VIR_DOMAIN_UNDEFINE_TPM,
+        false => UNDEFINE,
     }
 }
 
@@ -182,14 +210,30 @@ fn files_in(directory: &Path) -> std::io::Result<std::collections::BTreeSet<Path
     }
 }
 
-fn touch(marker: &Path) -> Result<(), PortError> {
+/// An overlay smaller than what it lies on would cut the guest's filesystem off, and QEMU makes it
+/// all the same. The size of an image that is downloaded is known no earlier.
+fn check_size(backing: &Path, size: Bytes) -> Result<(), PortError> {
+    let (_, least) = disks::format_of(backing)?;
+    if size >= least {
+        return Ok(());
+    }
+    let what = format!("make a disk of {size}: its image has {least}");
+    Err(PortError::new(ErrorKind::Fatal, what)
+        .hint("make the root disk larger, or leave its size out"))
+}
+
+fn mark(marker: &Path, content: &str) -> Result<(), PortError> {
     make_parent(marker)?;
-    Ok(fs::write(marker, "")?)
+    Ok(fs::write(marker, content)?)
 }
 
 impl Hypervisor for Libvirt {
     fn observe(&self) -> Result<Observed, PortError> {
-        Ok(self.observe_all()?)
+        let mut observed = self.observe_all()?;
+        let running = observed.domains.values().filter(|domain| domain.active);
+        let devices = running.flat_map(|domain| domain.uses.devices.iter().cloned());
+        observed.impairments = self.traffic.observe(&devices.collect())?;
+        Ok(observed)
     }
 
     fn define_network(&self, name: &str, xml: &str) -> Result<(), PortError> {
@@ -202,7 +246,7 @@ impl Hypervisor for Libvirt {
     fn start_network(&self, name: &str) -> Result<(), PortError> {
         let Some(network) = self.own_network(name)? else {
             return Err(PortError::new(
-                crate::ports::ErrorKind::Fatal,
+                ErrorKind::Fatal,
                 format!("start network {name}: it is not defined"),
             ));
         };
@@ -277,13 +321,22 @@ impl Hypervisor for Libvirt {
     fn create_disk(
         &self,
         path: &Path,
+        format: DiskFormat,
         backing: Option<&Path>,
         size: Option<Bytes>,
     ) -> Result<(), PortError> {
-        make_parent(path)?;
+        let ram = self.paths.ram();
+        if path.starts_with(&ram) {
+            ram::make_directory(&ram)?;
+        } else {
+            make_parent(path)?;
+        }
         // Published by rename: what is there under its name is whole.
-        let unfinished = path.with_extension("qcow2.new");
-        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", "qcow2"]);
+        let unfinished = path.with_extension("new");
+        if let (Some(backing), Some(size)) = (backing, size) {
+            check_size(backing, size)?;
+        }
+        let mut tool = Tool::new("qemu-img").args(["create", "-q", "-f", format.as_str()]);
         if let Some(backing) = backing {
             tool = tool.args(["-F", "qcow2", "-b"]).arg(backing);
         }
@@ -317,7 +370,9 @@ impl Hypervisor for Libvirt {
 
     fn define_domain(&self, name: &str, xml: &str) -> Result<(), PortError> {
         self.own_domain(name)?;
-        fs::create_dir_all(self.paths.root().join("console"))?;
+        for directory in ["console", "nvram"] {
+            fs::create_dir_all(self.paths.root().join(directory))?;
+        }
         let define = self.connection.get().define_domain_xml(xml);
         define.map_err(LibvirtError::call(format!("define domain {name}")))?;
         Ok(())
@@ -334,11 +389,16 @@ impl Hypervisor for Libvirt {
             }
         };
         start().map_err(LibvirtError::call(format!("start domain {name}")))?;
-        touch(&self.paths.started(name))
+        mark(&self.paths.started(name), "")
     }
 
-    fn mark_ready(&self, name: &str) -> Result<(), PortError> {
-        touch(&self.paths.ready(name))
+    fn impair(&self, device: &str, impairment: &PortImpairment) -> Result<(), PortError> {
+        self.traffic.impair(device, impairment)
+    }
+
+    fn mark_ready(&self, name: &str, hosts: Option<Digest>) -> Result<(), PortError> {
+        let hosts = hosts.map(|digest| digest.to_string());
+        mark(&self.paths.ready(name), hosts.as_deref().unwrap_or(""))
     }
 
     fn stop_domain(&self, name: &str) -> Result<(), PortError> {
@@ -352,15 +412,25 @@ impl Hypervisor for Libvirt {
                 Ok(())
             }
         };
-        Ok(stop().map_err(LibvirtError::call(format!("stop domain {name}")))?)
+        let xml = domain_definition(&domain)
+            .map_err(LibvirtError::call(format!("read domain {name}")))?;
+        stop().map_err(LibvirtError::call(format!("stop domain {name}")))?;
+        let devices = Definition::read(name, &xml)?.uses.devices;
+        self.traffic.clean_up(&devices)
     }
 
     fn remove_domain(&self, name: &str) -> Result<(), PortError> {
         let Some(domain) = self.own_domain(name)? else {
             return Ok(());
         };
+        let xml = domain_definition(&domain)
+            .map_err(LibvirtError::call(format!("read domain {name}")))?;
+        // One that ended by itself left its devices.
+        self.traffic
+            .clean_up(&Definition::read(name, &xml)?.uses.devices)?;
+        let version = self.connection.number()?;
         domain
-            .undefine_flags(UNDEFINE_ALL)
+            .undefine_flags(undefine_flags(version))
             .map_err(LibvirtError::call(format!("undefine domain {name}")))?;
         Ok(remove_if_there(&self.paths.ready(name))?)
     }
@@ -389,6 +459,23 @@ impl Hypervisor for Libvirt {
             memory: Bytes(info.memory << 10),
             cpu_time_ns: info.cpu_time,
         })
+    }
+
+    fn placement(&self, name: &str) -> Result<Placement, PortError> {
+        let domain = self.known_domain(name)?;
+        Ok(placement::read(self.connection.get(), &domain, name)?)
+    }
+
+    fn move_domain(&self, name: &str, split: &Split) -> Result<(), PortError> {
+        let Some(domain) = self.own_domain(name)? else {
+            return Ok(());
+        };
+        Ok(placement::move_to(
+            self.connection.get(),
+            &domain,
+            name,
+            split,
+        )?)
     }
 
     fn console_tail(&self, domain: &Name, lines: usize) -> Result<Vec<String>, PortError> {

@@ -3,6 +3,7 @@
 mod connection;
 mod error;
 mod hypervisor;
+mod placement;
 mod snapshot;
 
 pub use connection::Connection;

@@ -12,6 +12,8 @@ pub(in crate::backend) struct Definition {
     pub tag: Option<Tag>,
     /// Reservations of a network.
     pub reservations: BTreeSet<Reservation>,
+    /// The bridge that libvirt makes for a network.
+    pub bridge: Option<String>,
     /// What a domain takes.
     pub uses: DomainUses,
 }
@@ -31,8 +33,13 @@ impl Definition {
                 })
             })
             .collect();
+        let uses_existing =
+            inside(&document, "network", "forward").any(|n| n.attribute("mode") == Some("bridge"));
         Ok(Self {
             tag: Tag::read(&document),
+            bridge: inside(&document, "network", "bridge")
+                .find_map(|n| n.attribute("name").map(str::to_owned))
+                .filter(|_| !uses_existing),
             reservations,
             uses: uses(&document),
         })
@@ -68,6 +75,9 @@ fn uses(document: &roxmltree::Document<'_>) -> DomainUses {
         .unwrap_or_default();
     DomainUses {
         memory: Bytes(memory << 10),
+        // In KiB as well.
+        hugepages: attributes("hugepages", "page", "size")
+            .find_map(|size| Some(Bytes(size.parse::<u64>().ok()? << 10))),
         files: attributes("disk", "source", "file")
             .map(Into::into)
             .collect(),
@@ -76,6 +86,9 @@ fn uses(document: &roxmltree::Document<'_>) -> DomainUses {
             .collect(),
         macs: attributes("interface", "mac", "address")
             .filter_map(|mac| mac.parse().ok())
+            .collect(),
+        devices: attributes("interface", "target", "dev")
+            .map(str::to_owned)
             .collect(),
     }
 }
@@ -100,13 +113,16 @@ mod tests {
     fn reads_what_a_domain_takes() {
         let xml = "<domain><name>n</name><memory unit='KiB'>2048</memory><devices>\
              <disk><source file='/a'/></disk><disk><source file='/b'/></disk>\
-             <interface type='network'><mac address='52:54:00:00:00:01'/><source network='n'/></interface>\
-             <serial type='file'><source path='/c'/></serial></devices></domain>";
+             <interface type='network'><mac address='52:54:00:00:00:01'/><source network='n'/><target dev='lp0'/></interface>\
+             <serial type='file'><source path='/c'/></serial></devices>\
+             <memoryBacking><hugepages><page size='2048' unit='KiB'/></hugepages></memoryBacking></domain>";
         let uses = Definition::read("n", xml).unwrap().uses;
         assert_eq!(uses.memory, Bytes::mib(2));
+        assert_eq!(uses.hugepages, Some(Bytes::mib(2)));
         assert_eq!(uses.files, ["/a".into(), "/b".into()].into());
         assert_eq!(uses.networks, ["n".to_owned()].into());
         assert_eq!(uses.macs, ["52:54:00:00:00:01".parse().unwrap()].into());
+        assert_eq!(uses.devices, ["lp0".to_owned()].into());
     }
 
     #[test]

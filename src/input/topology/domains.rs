@@ -13,11 +13,15 @@ use super::super::suggest;
 use super::super::tree::{Kind, Node};
 use super::disks::{DISK, DiskSpec, disk};
 use super::guest::{FILE, FileSpec, file};
-use super::split::{SPLIT, split};
+use super::images::package;
+use super::instances::{INSTANCE, InstanceSpec, instances};
+use super::machine::{MACHINE, MachineSpec, machine};
+use super::settings::{self, SettingsSpec};
+use super::split::{SPLIT, SplitSpec, split};
 use super::vnets::{VNET, VnetSpec, vnet};
 use super::{items, time_span};
 use crate::diag::Note;
-use crate::model::{Name, Seconds, Split};
+use crate::model::{Name, Seconds};
 
 /// Disks and vnets that a domain may have: its PCI slots hold them all, and the seed disk.
 const DEVICES_MAX: usize = 12;
@@ -55,6 +59,12 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "Its share of the host.",
         ),
         Key::new(
+            "machine",
+            Form::Map(&MACHINE),
+            "{firmware: uefi}",
+            "The machine it finds itself in.",
+        ),
+        Key::new(
             "disks",
             Form::List(&Form::Map(&DISK)),
             "[{name: data, size: 1GiB}]",
@@ -72,6 +82,18 @@ pub(super) const DOMAIN: Shape = Shape::merged(
             "[{template: a.tera, to: /etc/a}]",
             "Files rendered into it.",
         ),
+        Key::new(
+            "databases",
+            Form::Named(&Form::Map(&INSTANCE)),
+            "{main: {engine: mariadb}}",
+            "Database servers on it, by name.",
+        ),
+        settings::SYSCTL,
+        settings::LIMITS,
+        settings::PACKAGES,
+        settings::SERVICES,
+        settings::USERS,
+        settings::SSH_KEYS,
         Key::new(
             "boot_timeout",
             TIME,
@@ -105,10 +127,13 @@ pub(in super::super) struct GroupSpec {
 
 pub(in super::super) struct DomainSpec {
     pub image: Option<Written<Name>>,
-    pub split: Split,
+    pub split: SplitSpec,
+    pub machine: MachineSpec,
     pub disks: Vec<DiskSpec>,
     pub vnets: Vec<VnetSpec>,
     pub files: Vec<FileSpec>,
+    pub instances: Vec<InstanceSpec>,
+    pub settings: SettingsSpec,
     pub boot_timeout: Seconds,
 }
 
@@ -277,7 +302,8 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
     });
     Some(DomainSpec {
         image: fields.get("image").and_then(|at| at.parse("micro")),
-        split: split(&fields),
+        split: split(&fields).unwrap_or_default(),
+        machine: machine(&fields),
         disks: list("disks", "{name: data, size: 1GiB}", DEVICES_MAX)
             .iter()
             .filter_map(disk)
@@ -287,6 +313,8 @@ fn domain(at: &At<'_>) -> Option<DomainSpec> {
             .iter()
             .filter_map(file)
             .collect(),
+        instances: instances(&fields),
+        settings: settings::settings(&fields, package),
         boot_timeout: fields
             .get("boot_timeout")
             .and_then(|at| time_span(&at, "3m"))

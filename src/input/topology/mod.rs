@@ -6,17 +6,30 @@
 mod disks;
 mod domains;
 mod guest;
+mod host;
 mod images;
+mod impairments;
+mod instances;
+mod machine;
+mod settings;
 mod split;
 mod vnets;
 mod vswitches;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) use disks::DiskSpec;
 pub(super) use domains::{COUNT_MAX, DomainSpec, GroupSpec};
 pub(super) use guest::FileSpec;
-pub(super) use images::{ImageSourceSpec, ImageSpec, PathSpec};
+pub(super) use host::HostSpec;
+pub(super) use images::{
+    BuildContentSpec, BuildFileSpec, BuildSpec, Ground, ImageSourceSpec, ImageSpec, PathSpec,
+};
+pub(super) use instances::InstanceSpec;
+pub(super) use machine::MachineSpec;
+pub(super) use settings::SettingsSpec;
+pub(super) use split::{Amount, PinSpec, SplitSpec};
 pub(super) use vnets::VnetSpec;
 pub(super) use vswitches::VswitchSpec;
 
@@ -61,6 +74,12 @@ pub(super) const TOPOLOGY: Shape = Shape::merged(
             "Variables: values, or {env: NAME} for a secret of the environment. `--set NAME=VALUE` gives one another value.",
         ),
         Key::new(
+            "host",
+            Form::Map(&host::HOST),
+            "{threads: 256, memory: 256GiB}",
+            "The host that splits divide; measured when left out.",
+        ),
+        Key::new(
             "images",
             Form::Named(&Form::Map(&images::IMAGE)),
             "{micro: {build: {micro: {}}}}",
@@ -96,6 +115,7 @@ pub(super) const TOPOLOGY: Shape = Shape::merged(
 pub(super) struct TopologySpec {
     pub name: Option<Written<Name>>,
     pub vars: Vars,
+    pub host: HostSpec,
     pub images: Vec<ImageSpec>,
     pub vswitches: Vec<VswitchSpec>,
     pub domains: Vec<GroupSpec>,
@@ -127,6 +147,10 @@ impl TopologySpec {
         let sources = domains::Sources::new(doc, &expressions, defaults.as_ref(), groups.as_ref());
         let spec = Self {
             name,
+            host: fields
+                .get("host")
+                .map(|at| host::host(&at))
+                .unwrap_or_default(),
             images: named(
                 fields.get("images"),
                 "micro: {build: {micro: {}}}",
@@ -194,6 +218,22 @@ fn items<'a>(at: &At<'a>, example: &str, most: usize) -> Vec<At<'a>> {
         return Vec::new();
     }
     items
+}
+
+/// A file on this machine, relative to the file that names it.
+fn file_path(at: &At<'_>) -> Option<Written<PathBuf>> {
+    let text = at.text("images/db.qcow2")?;
+    if text.value.contains('\0') {
+        at.error(
+            "a path cannot hold a NUL character",
+            "as in images/db.qcow2",
+        );
+        return None;
+    }
+    Some(Written {
+        value: text.value.into(),
+        spot: text.spot,
+    })
 }
 
 /// A text of some characters only, that starts with a letter or digit: it goes into command lines.
