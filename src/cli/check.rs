@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::error::Result;
-use super::up::TopologyArgs;
+use super::up::TopologyChoice;
 use super::{Global, output};
 use crate::diag::Notes;
 use crate::input::{self, Options};
@@ -16,7 +16,7 @@ pub(super) struct CheckArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    choice: TopologyArgs,
+    choice: TopologyChoice,
 }
 
 pub(super) fn run(global: &Global, args: &CheckArgs) -> Result<ExitCode> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::error::Result;
-use super::up::TopologyArgs;
+use super::up::TopologyChoice;
 use super::{Global, output};
 use crate::report::{self, GraphFormat};
 
@@ -14,7 +14,7 @@ pub(super) struct GraphArgs {
     /// Topology file
     topology: PathBuf,
     #[command(flatten)]
-    options: TopologyArgs,
+    options: TopologyChoice,
     /// What to draw: an image, or text for Mermaid or Graphviz
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,

@@ -20,12 +20,12 @@ use crate::report::plan_text;
 pub(super) struct PlanArgs {
     /// Topology file
     topology: PathBuf,
-    /// Exit with 1 when there is something to do
-    #[arg(long)]
-    exit_code: bool,
     /// Show who has which CPUs and how much memory of the host instead
     #[arg(long)]
     split: bool,
+    /// Exit with 1 when there is something to do
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     lab: LabArgs,
 }

@@ -14,9 +14,9 @@ use crate::engine::{Bus, Cancel};
 use crate::input::{self, Loaded, Options};
 use crate::model::{Name, Topology};
 
-/// What the command line decides about a topology.
+/// What the command line decides beside a topology.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct TopologyArgs {
+pub(super) struct TopologyChoice {
     /// Name of the lab, instead of the one that the topology or the archive gives
     #[arg(long, value_name = "NAME")]
     pub name: Option<Name>,
@@ -29,7 +29,7 @@ pub(super) struct TopologyArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LabArgs {
     #[command(flatten)]
-    pub topology: TopologyArgs,
+    pub topology: TopologyChoice,
     /// Where it runs: embedded (a libvirtd of its own), qemu:///system, or a qemu+unix URI
     /// [default: where the lab is, else embedded]
     #[arg(long, value_parser = HostKind::parse, value_name = "HOST")]
@@ -44,7 +44,7 @@ pub(super) fn parse_set(text: &str) -> std::result::Result<(String, serde_json::
     }
 }
 
-impl TopologyArgs {
+impl TopologyChoice {
     /// What the command line decides beside a file, and the host as it is.
     pub(super) fn options(&self) -> Result<Options> {
         Ok(Options {
@@ -74,7 +74,7 @@ impl LabArgs {
         self.topology.options()
     }
 
-    /// Loads a topology as [`TopologyArgs::load`] does.
+    /// Loads a topology as [`TopologyChoice::load`] does.
     pub(super) fn load(&self, topology: &Path) -> Result<Loaded<Topology>> {
         self.topology.load(topology)
     }

@@ -103,15 +103,6 @@ impl<'a> At<'a> {
             .push(self.doc.error(&self.spot(), message).hint(hint));
     }
 
-    /// Notes an error at the key of what is here.
-    pub fn key_error(&self, message: impl Into<String>, hint: impl Into<String>) {
-        let spot = Spot {
-            path: self.path.clone(),
-            span: self.key.unwrap_or(self.node.span),
-        };
-        self.doc.push(self.doc.error(&spot, message).hint(hint));
-    }
-
     /// Notes an error here that another place is about as well.
     pub fn error_beside(
         &self,
@@ -130,6 +121,15 @@ impl<'a> At<'a> {
         let note = self.doc.error(&self.spot(), message).hint(hint);
         let other = self.doc.place(other);
         self.doc.push(note.label(Some(other), "the other one"));
+    }
+
+    /// Notes an error at the key of what is here.
+    pub fn key_error(&self, message: impl Into<String>, hint: impl Into<String>) {
+        let spot = Spot {
+            path: self.path.clone(),
+            span: self.key.unwrap_or(self.node.span),
+        };
+        self.doc.push(self.doc.error(&spot, message).hint(hint));
     }
 
     /// Whether nothing is written here.
@@ -371,14 +371,14 @@ impl<'a> At<'a> {
         self.integer(least, most)
     }
 
-    /// Whether this very text stands here.
-    pub fn is_text(&self, wanted: &str) -> bool {
-        matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
-    }
-
     /// Whether a map stands here.
     pub fn is_map(&self) -> bool {
         matches!(self.node.kind, Kind::Map(_))
+    }
+
+    /// Whether this very text stands here.
+    pub fn is_text(&self, wanted: &str) -> bool {
+        matches!(&self.node.kind, Kind::Scalar { text, .. } if text == wanted)
     }
 
     /// Whether a text stands here, rather than a number or a truth value.
@@ -402,14 +402,9 @@ impl<'a> At<'a> {
 
     /// One of the words of `T`.
     pub fn word<T: Word>(&self) -> Option<T> {
-        self.choice(T::WORDS)
-    }
-
-    /// One of some words.
-    pub fn choice<T: Copy>(&self, known: &[(&'static str, T)]) -> Option<T> {
-        let words = || known.iter().map(|(word, _)| *word);
+        let words = || T::WORDS.iter().map(|(word, _)| *word);
         let text = self.text(words().next().unwrap_or_default())?;
-        let found = known.iter().find(|(word, _)| *word == text.value);
+        let found = T::WORDS.iter().find(|(word, _)| *word == text.value);
         if found.is_none() {
             let hint = suggest::advice(text.value, "known words", words());
             self.error(format!("{:?} is not known here", text.value), hint);

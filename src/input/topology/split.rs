@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::super::placement::Numa;
 use super::super::read::{At, Fields, Written};
-use super::super::shape::{Form, Key, SIZE, Shape};
+use super::super::shape::{Form, Key, SIZE, Shape, Word, words};
 use super::size;
 use crate::model::{Bytes, CpuSet};
 
@@ -64,7 +64,7 @@ pub(super) const SPLIT: Shape = Shape::merged(
         Key::new(
             "numa",
             Form::Either(&[
-                Form::Words(|| vec!["local"]),
+                Form::Words(words::<Numa>),
                 Form::Whole {
                     least: 0,
                     most: 1023,
@@ -197,6 +197,10 @@ impl FromStr for Part {
     }
 }
 
+impl Word for Numa {
+    const WORDS: &'static [(&'static str, Self)] = &[("local", Self::Local)];
+}
+
 /// Reads a split, when it is there and is a map.
 pub(super) fn split(fields: &Fields<'_>) -> Option<SplitSpec> {
     let fields = fields.get("split")?.fields(&SPLIT)?;
@@ -268,7 +272,7 @@ fn pin(at: &At<'_>) -> Option<Written<PinSpec>> {
 
 fn numa(at: &At<'_>) -> Option<Written<Numa>> {
     let numa = match at.is_textual() {
-        true => at.choice(&[("local", Numa::Local)])?,
+        true => at.word()?,
         false => Numa::Node(at.whole()? as u32),
     };
     written(at, Some(numa))
