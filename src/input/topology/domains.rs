@@ -1,5 +1,6 @@
 //! Domains as written: counts, groups and defaults laid together, expressions filled in.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -222,7 +223,7 @@ impl<'a> Sources<'a> {
         let mut members = Vec::new();
         for index in 1..=count {
             let before = self.doc.count();
-            let mut node = node.clone();
+            let mut node = Node::clone(&node);
             let member = Member {
                 group: &name.value,
                 index,
@@ -245,7 +246,11 @@ impl<'a> Sources<'a> {
 
     /// Its own keys over those of its groups over the defaults. What tells how many there are, and
     /// what they take, is filled in.
-    fn merged(&self, at: &At<'_>) -> Node {
+    fn merged<'n>(&self, at: &At<'n>) -> Cow<'n, Node> {
+        let is_alone = self.defaults.is_none() && at.section("groups").is_none();
+        if is_alone && !has_expression(at.node(), &DOMAIN_FORM) {
+            return Cow::Borrowed(at.node());
+        }
         let mut own = at.node().clone();
         self.fill_in("groups", &mut own, at);
         let names = at.of(&own).section("groups");
@@ -258,7 +263,7 @@ impl<'a> Sources<'a> {
             None => own,
         };
         self.fill_in("count", &mut node, at);
-        node
+        Cow::Owned(node)
     }
 
     fn fill_in(&self, key: &str, node: &mut Node, at: &At<'_>) {
