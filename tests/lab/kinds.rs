@@ -74,9 +74,8 @@ fn use_hosts(lab: &Lab) {
     // The lab's own network, processes and files.
     let devices = lab.exec("gen1", "ls /sys/class/net");
     let mut devices: Vec<_> = devices.lines().collect();
-    devices.retain(|device| {
-        *device != "lo" && !device.starts_with("lr") && !device.starts_with("vnet")
-    });
+    devices
+        .retain(|device| *device != "lo" && !device.starts_with("lr") && !device.starts_with("lp"));
     assert_eq!(devices, [""; 0], "only the lab's devices");
     assert!(
         lab.exec("gen1", "ip -4 -o address")
@@ -152,7 +151,7 @@ fn the_lab_host_is_a_domain_beside_guests() {
 
 #[test]
 fn the_lab_host_is_a_domain_for_an_ordinary_user() {
-    let mut lab = Lab::new("mix", HOSTS);
+    let mut lab = Lab::with_own_images("mix", HOSTS);
     if Uid::effective().is_root() {
         become_ordinary(&mut lab);
     }
