@@ -10,6 +10,9 @@ use nix::unistd::Uid;
 use super::tool::Tool;
 
 const USER: [&str; 3] = ["--user", "--map-root-user", "--map-auto"];
+/// What a lab has of its own beside mounts and processes: its network, its host name, its memory that
+/// processes share.
+const LAB: [&str; 3] = ["--net", "--uts", "--ipc"];
 const OWN: [&str; 5] = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
 /// A program in namespaces like those of a lab.
@@ -31,10 +34,10 @@ pub fn as_root(program: &str) -> Tool {
         .arg(program)
 }
 
-fn arguments(is_root: bool, network: bool) -> Vec<&'static str> {
+fn arguments(is_root: bool, of_lab: bool) -> Vec<&'static str> {
     let user = USER.into_iter().filter(|_| !is_root);
-    let network = network.then_some("--net");
-    user.chain(network).chain(OWN).chain(["--"]).collect()
+    let lab = LAB.into_iter().filter(|_| of_lab);
+    user.chain(lab).chain(OWN).chain(["--"]).collect()
 }
 
 #[cfg(test)]
@@ -43,16 +46,16 @@ mod tests {
 
     #[test]
     fn root_needs_no_user_namespace() {
-        for (is_root, network, expected) in [
+        for (is_root, of_lab, expected) in [
             (
                 false,
                 true,
-                "--user --map-root-user --map-auto --net --mount --pid --fork --mount-proc --kill-child --",
+                "--user --map-root-user --map-auto --net --uts --ipc --mount --pid --fork --mount-proc --kill-child --",
             ),
             (
                 true,
                 true,
-                "--net --mount --pid --fork --mount-proc --kill-child --",
+                "--net --uts --ipc --mount --pid --fork --mount-proc --kill-child --",
             ),
             (
                 true,
@@ -60,7 +63,7 @@ mod tests {
                 "--mount --pid --fork --mount-proc --kill-child --",
             ),
         ] {
-            assert_eq!(arguments(is_root, network).join(" "), expected);
+            assert_eq!(arguments(is_root, of_lab).join(" "), expected);
         }
     }
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{
-    Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, Guest, Image, LabPaths,
-    LabSecret, Medium, Name, Platform, PortImpairment, Reservation, Seconds, Split, Topology,
+    Bytes, Digest, Digester, Disk, DiskFormat, DiskSource, Domain, DomainKind, Guest, Image,
+    LabPaths, LabSecret, Medium, Name, Platform, PortImpairment, Reservation, Seconds, Split,
+    Topology,
 };
 use crate::render::{DiskPart, DomainParts, Hosts, Identity, Seed, domain_xml, network_xml, seed};
 
@@ -194,7 +195,10 @@ impl Desired {
             .domains
             .iter()
             .filter_map(|domain| {
-                let guest = domain.guest()?;
+                // Containers cannot be brought up yet, so nothing is planned for them.
+                let DomainKind::Vm(guest) = &domain.kind else {
+                    return None;
+                };
                 Some(Made {
                     domain,
                     guest,

@@ -58,6 +58,10 @@ struct Element {
     content: Vec<Node>,
 }
 
+/// Nodes that an overlay may have: no definition needs as many, and deep nesting would use up the
+/// stack of whoever goes through it.
+const NODES_MAX: u32 = 1000;
+
 #[derive(Debug, Clone)]
 enum Node {
     Element(Element),
@@ -72,7 +76,11 @@ impl Overlay {
     /// When it is no XML, or sets what it may not.
     pub fn parse(text: &str) -> Result<Self, OverlayError> {
         // This parser says where a mistake is, and knows undeclared prefixes.
-        if let Err(error) = roxmltree::Document::parse(text) {
+        let options = roxmltree::ParsingOptions {
+            nodes_limit: NODES_MAX,
+            ..roxmltree::ParsingOptions::default()
+        };
+        if let Err(error) = roxmltree::Document::parse_with_options(text, options) {
             let (position, message) = (error.pos(), error.to_string());
             // The position is told apart from the message; it stands at its end as well.
             let message = message.split(" at ").next().unwrap_or_default().to_owned();

@@ -86,6 +86,21 @@ fn use_hosts(lab: &Lab) {
         lab.exec("gen1", "id -u; echo $HOME; ls -A /tmp"),
         "0\n/root"
     );
+    // What the kernel has once for the whole machine stays as it is.
+    let swappiness = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
+    let hostname = nix::unistd::gethostname().unwrap();
+    lab.exec(
+        "gen1",
+        "! (echo 7 >/proc/sys/vm/swappiness) 2>/dev/null && ! mount -t proc proc /mnt 2>/dev/null; \
+         hostname labrig-probe 2>/dev/null; true",
+    );
+    assert_eq!(
+        fs::read_to_string("/proc/sys/vm/swappiness").unwrap(),
+        swappiness
+    );
+    assert_eq!(nix::unistd::gethostname().unwrap(), hostname);
+    lab.exec("gen1", "echo 2048 >/proc/sys/net/core/somaxconn");
+
     lab.exec(
         "gen1",
         &format!(

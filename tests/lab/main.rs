@@ -15,6 +15,7 @@ mod life;
 mod networks;
 mod settings;
 mod split;
+mod topologies;
 mod wrong_input;
 
 use common::Lab;

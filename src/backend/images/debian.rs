@@ -228,7 +228,8 @@ impl Debian<'_> {
         let (variant, packages) = match self.base {
             None => {
                 arguments.push(
-                    "--essential-hook=mkdir -p \"$1\"/etc/initramfs-tools && \
+                    // Alternatives of Java and others want to link their pages somewhere.
+                    "--essential-hook=mkdir -p \"$1\"/usr/share/man/man1 \"$1\"/etc/initramfs-tools && \
                      echo update_initramfs=no >\"$1\"/etc/initramfs-tools/update-initramfs.conf"
                         .to_owned(),
                 );

@@ -14,7 +14,7 @@ cd "$1"
 exec 9>lock
 flock 9
 # The last thing that is mounted.
-! mountpoint -q merged/proc || exit 0
+! mountpoint -q merged/proc/sys/net || exit 0
 umount -R -l merged 2>/dev/null || :
 
 # Root of a user namespace is not the machine's: overlays keep their marks in other attributes then.
@@ -106,5 +106,10 @@ ln -s /proc/self/fd merged/dev/fd
 ln -s /proc/self/fd/0 merged/dev/stdin
 ln -s /proc/self/fd/1 merged/dev/stdout
 ln -s /proc/self/fd/2 merged/dev/stderr
-mount --rbind /sys merged/sys
+# What the kernel has once for the whole machine is not the lab's to change; its network is.
+mount --bind /sys merged/sys
+mount -o remount,bind,ro merged/sys
 mount -t proc proc merged/proc
+mount --bind merged/proc/sys merged/proc/sys
+mount -o remount,bind,ro merged/proc/sys
+mount --bind /proc/sys/net merged/proc/sys/net

@@ -25,7 +25,9 @@ impl Word for KindWord {
 /// What labrig makes a machine of.
 const MADE: [&str; 3] = ["image", "disks", "machine"];
 /// What goes into a machine with its seed.
-const SETTINGS: [&str; 5] = ["sysctl", "limits", "packages", "services", "users"];
+const SETTINGS: [&str; 6] = [
+    "sysctl", "limits", "packages", "services", "users", "ssh_keys",
+];
 /// What needs firmware of its own.
 const FIRMWARE: [&str; 2] = ["firmware", "tpm"];
 
@@ -75,7 +77,7 @@ pub(super) fn fitting(at: &At<'_>, own: &Node, kind: KindWord) -> Option<Node> {
         && let Some(machine) = at.section("machine")
     {
         for key in FIRMWARE {
-            if let Some(at) = machine.section(key) {
+            if let Some(at) = machine.section(key).filter(|_| has_own("machine")) {
                 at.error(
                     format!("{key:?} does not fit kind container: it runs on the host's kernel"),
                     "leave it out, or make it a vm",
