@@ -203,3 +203,25 @@ domains:
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
     );
 }
+
+#[test]
+fn a_micro_guest_that_would_not_boot_is_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("t.yaml");
+    for (memory, warnings) in [("80MiB", 1), ("128MiB", 0)] {
+        let text = format!(
+            "version: 1\nname: x\nimages: {{m: {{build: {{micro: {{}}}}}}}}\n\
+             vswitches: {{s: {{subnet: 10.0.0.0/24}}}}\n\
+             domains: {{d: {{image: m, split: {{cpus: 1, memory: {memory}}}, vnets: [{{vswitch: s}}]}}}}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let loaded = input::load_topology(&file, &Options::default());
+        let loaded = loaded.unwrap_or_else(|notes| panic!("{notes}"));
+        let boots = |note: &&labrig::diag::Note| note.message.contains("does not boot");
+        assert_eq!(
+            loaded.warnings.0.iter().filter(boots).count(),
+            warnings,
+            "{memory}"
+        );
+    }
+}

@@ -22,8 +22,14 @@ use super::topology::{
     endpoint,
 };
 use crate::diag::Note;
-use crate::model::{Domain, DomainKind, Guest, GuestFile, Lab, Name, Topology, Vnet};
+use crate::model::{
+    Bytes, Domain, DomainKind, Guest, GuestFile, Image, ImageSource, Lab, Name, Topology, Vnet,
+};
 use crate::render::Templates;
+
+/// Memory with which our micro images boot for sure: with 80 MiB the kernel panics while it unpacks
+/// them.
+const MICRO_LEAST: Bytes = Bytes::mib(128);
 
 /// What one domain is made of before addresses are known.
 pub(super) struct Seat<'s> {
@@ -122,6 +128,12 @@ pub(super) fn resolve(
                     .and_then(|name| Some((name, images.get(&name.value)?.image.as_ref()?))),
                 vcpus: split.vcpus,
             };
+            check_memory(
+                doc,
+                seat.spec,
+                guest.image.map(|(_, image)| image),
+                split.memory,
+            );
             networks::check_vnets(doc, &seat.group.name.spot, &seat.ports, &guest);
         }
     }
@@ -229,6 +241,23 @@ pub(super) fn resolve(
         Some(&member.settings)
     });
     Some((topology, copied))
+}
+
+/// Warns of guests that have too little memory to boot.
+fn check_memory(doc: &Doc, spec: &DomainSpec, image: Option<&Image>, memory: Bytes) {
+    let is_micro = image.is_some_and(
+        |image| matches!(&image.source, ImageSource::Build(recipe) if recipe.is_micro()),
+    );
+    if let Some(written) = spec
+        .split
+        .memory
+        .as_ref()
+        .filter(|_| is_micro && memory < MICRO_LEAST)
+    {
+        let message = format!("a micro image does not boot with {memory}");
+        let note = Note::warning(&written.spot.path, message).at(doc.place(&written.spot));
+        doc.push(note.hint(format!("it needs about {MICRO_LEAST}")));
+    }
 }
 
 fn guest_file(spec: &super::topology::FileSpec) -> GuestFile {
