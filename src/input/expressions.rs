@@ -16,6 +16,9 @@ use crate::render::{TemplateError, Templates};
 /// Keys of the language whose values are filled in later, with all that template files see.
 const LATER: [&str; 2] = ["vars", "settings"];
 
+/// The longest value that an expression may give; notes show values.
+const VALUE_MAX: usize = 64 << 10;
+
 /// A domain that expressions are filled in for.
 pub(super) struct Member<'a> {
     pub group: &'a Name,
@@ -110,6 +113,15 @@ impl<'a> Expressions<'a> {
                     return;
                 }
                 match self.texts.render_text("expression", text, context) {
+                    Ok(rendered) if rendered.len() > VALUE_MAX => {
+                        let spot = Spot {
+                            path: path.to_owned(),
+                            span: node.span,
+                        };
+                        let note = self.doc.error(&spot, "this becomes longer than 64 KiB");
+                        self.doc.push(note.hint("let its loops end sooner"));
+                        node.kind = Kind::Unknown;
+                    }
                     Ok(rendered) => {
                         // What is nothing but an expression is read as if its value stood there.
                         *plain = whole(text).is_some_and(|inner| !self.is_text(inner));

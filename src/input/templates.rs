@@ -91,6 +91,9 @@ impl<'a> Checker<'a> {
                     suggest::advice(name, "templates there", known.iter().map(String::as_str));
                 doc.error(spot, error.to_string()).hint(hint)
             }
+            TemplateError::TooMuch { .. } => doc
+                .error(spot, error.to_string())
+                .hint("let its loops end sooner"),
             TemplateError::Read { source, .. } => doc
                 .error(spot, format!("{error}: {source}"))
                 .hint("check the file"),

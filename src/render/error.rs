@@ -61,6 +61,14 @@ pub enum TemplateError {
         /// Where the first of them stands.
         place: Option<TemplatePlace>,
     },
+    /// Its loops go on for too long.
+    #[error("{template:?} {what}")]
+    TooMuch {
+        /// The template, or the text's label.
+        template: String,
+        /// What is too much: `becomes longer than …`.
+        what: &'static str,
+    },
     /// Tera's own finding: syntax, unknown filter, missing field, wrong type.
     #[error("{message}")]
     Tera {

@@ -13,6 +13,7 @@ mod hosts;
 mod identity;
 mod instance;
 mod interface_xml;
+mod limited;
 mod network_xml;
 mod overlay;
 mod seed;

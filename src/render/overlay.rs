@@ -347,4 +347,11 @@ mod tests {
             assert_eq!((line, column), place, "{text}");
         }
     }
+
+    #[test]
+    fn an_overlay_that_nests_without_end_is_refused() {
+        let (open, close) = ("<a>".repeat(50_000), "</a>".repeat(50_000));
+        let error = Overlay::parse(&format!("<domain>{open}{close}</domain>")).unwrap_err();
+        assert!(matches!(error, OverlayError::Syntax { .. }), "{error}");
+    }
 }

@@ -10,6 +10,7 @@ use tera::{Context, Tera};
 
 use super::conditions::{self, Asked};
 use super::error::{TemplateError, TemplatePlace};
+use super::limited::Limited;
 
 /// Largest template that is read.
 const LIMIT: u64 = 8 << 20;
@@ -95,10 +96,7 @@ impl Templates {
         self.load(&mut state, name)?;
         state.check_roots(&state.files, name, name, context)?;
         state.check_conditions(name, name, context)?;
-        state
-            .files
-            .render(name, context)
-            .map_err(|e| TemplateError::of(&e, name))
+        fill_in(&state.files, name, name, context)
     }
 
     /// Renders a template file with `vars`, whose texts are rendered first, laid over those of
@@ -228,10 +226,7 @@ impl Templates {
         }
         state.check_roots(&state.texts, text, label, context)?;
         state.check_conditions(text, label, context)?;
-        state
-            .texts
-            .render(text, context)
-            .map_err(|e| TemplateError::of(&e, label))
+        fill_in(&state.texts, text, label, context)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -399,6 +394,26 @@ impl State {
             names,
             place,
         })
+    }
+}
+
+/// Fills in the template `name`, which people know as `label`.
+fn fill_in(
+    tera: &Tera,
+    name: &str,
+    label: &str,
+    context: &Context,
+) -> Result<String, TemplateError> {
+    let mut text = Limited::new();
+    match tera.render_to(name, context, &mut text) {
+        Ok(()) => Ok(text.into_text()),
+        Err(error) => Err(match text.exceeded {
+            Some(what) => TemplateError::TooMuch {
+                template: label.to_owned(),
+                what,
+            },
+            None => TemplateError::of(&error, label),
+        }),
     }
 }
 

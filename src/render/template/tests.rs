@@ -182,3 +182,19 @@ fn vars_are_templates_at_any_depth() {
         serde_json::json!({"x": ["1", 2], "y": {"z": "<1>"}})
     );
 }
+
+#[test]
+fn loops_that_go_on_and_on_are_ended() {
+    let texts = Templates::at(None);
+    let nested =
+        "{% for a in range(end=90000) %}{% for b in range(end=90000) %}x{% endfor %}{% endfor %}";
+    let error = texts
+        .render_text("text", nested, &Context::new())
+        .unwrap_err();
+    assert_eq!(error.to_string(), "\"text\" becomes longer than 8 MiB");
+    let short = "{% for a in range(end=3) %}x{% endfor %}";
+    assert_eq!(
+        texts.render_text("text", short, &Context::new()).unwrap(),
+        "xxx"
+    );
+}
