@@ -17,7 +17,7 @@ fn the_small_directory_comes_up_as_its_file_says() {
     // The server takes it, and the generator knows the server by its name.
     lab.exec(
         "server",
-        "mkdir -p /var/lib/ldap && slaptest -u -f /etc/labrig/instances/directory.conf",
+        "mkdir -p /run/slapd && slaptest -u -f /etc/labrig/instances/directory.conf",
     );
     lab.exec("load", "getent hosts server");
     lab.down().exits(0);
