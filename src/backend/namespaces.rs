@@ -34,6 +34,16 @@ pub fn as_root(program: &str) -> Tool {
         .arg(program)
 }
 
+/// Arguments of `nsenter` that join these kinds of namespaces of a lab's process, as whoever made
+/// them; the program comes after them.
+pub fn entering(process: i32, kinds: &[&str]) -> Vec<String> {
+    let user = ["--user", "--preserve-credentials"].into_iter();
+    let user = user.filter(|_| !Uid::effective().is_root());
+    let words = kinds.iter().copied().chain(user).chain(["--"]);
+    let target = ["--target".to_owned(), process.to_string()];
+    target.into_iter().chain(words.map(str::to_owned)).collect()
+}
+
 fn arguments(is_root: bool, of_lab: bool) -> Vec<&'static str> {
     let user = USER.into_iter().filter(|_| !is_root);
     let lab = LAB.into_iter().filter(|_| of_lab);

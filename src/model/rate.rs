@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::ParseUnitError;
+use super::units::quantity;
 
 /// A rate in bits a second. Text form is a whole number with a unit: `bit/s`, `kbit/s`, `Mbit/s`
 /// or `Gbit/s` (powers of 1000).
@@ -33,30 +34,8 @@ impl FromStr for BitRate {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let trimmed = text.trim();
-        let split = trimmed
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(trimmed.len());
-        let (number, unit) = (&trimmed[..split], trimmed[split..].trim());
-        if number.is_empty() || unit.starts_with('.') {
-            return Err(ParseUnitError::Form(text.to_owned(), "100Mbit/s"));
-        }
-        if unit.is_empty() {
-            return Err(ParseUnitError::NoUnit(number.to_owned(), "Mbit/s"));
-        }
-        let Some((_, factor)) = RATE_UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(ParseUnitError::UnknownUnit {
-                text: text.to_owned(),
-                unit: unit.to_owned(),
-                known: "bit/s, kbit/s, Mbit/s, Gbit/s (x1000; a byte has 8 bits)",
-            });
-        };
-        number
-            .parse::<u64>()
-            .ok()
-            .and_then(|n| n.checked_mul(*factor))
-            .map(Self)
-            .ok_or_else(|| ParseUnitError::TooLarge(text.to_owned()))
+        let known = "bit/s, kbit/s, Mbit/s, Gbit/s (x1000; a byte has 8 bits)";
+        quantity(text.trim(), &RATE_UNITS, ("100Mbit/s", "Mbit/s", known)).map(Self)
     }
 }
 

@@ -67,35 +67,45 @@ impl Bytes {
     }
 }
 
+/// A whole number with one of `units`, as the unit's value times the number. `example` is a whole
+/// quantity, `usual` the unit that is offered where there is none, `known` what is said of all units.
+pub(super) fn quantity(
+    text: &str,
+    units: &[(&str, u64)],
+    (example, usual, known): (&'static str, &'static str, &'static str),
+) -> Result<u64, ParseUnitError> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim_start();
+    if number.is_empty() {
+        return Err(ParseUnitError::Form(text.to_owned(), example));
+    }
+    if unit.is_empty() {
+        return Err(ParseUnitError::NoUnit(number.to_owned(), usual));
+    }
+    if !unit.bytes().all(|b| b.is_ascii_alphabetic() || b == b'/') {
+        return Err(ParseUnitError::Form(text.to_owned(), example));
+    }
+    let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(ParseUnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit: unit.to_owned(),
+            known,
+        });
+    };
+    let product = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(*factor));
+    product.ok_or_else(|| ParseUnitError::TooLarge(text.to_owned()))
+}
+
 impl FromStr for Bytes {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        let unit = unit.trim_start();
-        if number.is_empty() {
-            return Err(ParseUnitError::Form(text.to_owned(), "2GiB"));
-        }
-        if unit.is_empty() {
-            return Err(ParseUnitError::NoUnit(text.to_owned(), "MiB"));
-        }
-        if !unit.bytes().all(|b| b.is_ascii_alphabetic()) {
-            return Err(ParseUnitError::Form(text.to_owned(), "2GiB"));
-        }
-        let Some((_, factor)) = SIZE_UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(ParseUnitError::UnknownUnit {
-                text: text.to_owned(),
-                unit: unit.to_owned(),
-                known: "B, kB, MB, GB, TB (x1000), KiB, MiB, GiB, TiB (x1024)",
-            });
-        };
-        number
-            .parse::<u64>()
-            .ok()
-            .and_then(|n| n.checked_mul(*factor))
-            .map(Self)
-            .ok_or_else(|| ParseUnitError::TooLarge(text.to_owned()))
+        let known = "B, kB, MB, GB, TB (x1000), KiB, MiB, GiB, TiB (x1024)";
+        quantity(text, &SIZE_UNITS, ("2GiB", "MiB", known)).map(Self)
     }
 }
 

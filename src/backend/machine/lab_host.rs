@@ -6,10 +6,9 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::unistd::Uid;
-
 use super::command::run;
 use crate::backend::embedded::EmbeddedHost;
+use crate::backend::namespaces;
 use crate::model::Name;
 use crate::ports::{ErrorKind, Exit, Output, PortError, Remote, Target};
 
@@ -90,18 +89,13 @@ impl LabHost {
             PortError::new(ErrorKind::Fatal, what)
                 .hint("`labrig up` with its topology brings it up again")
         };
-        let init = host.init().ok_or_else(gone)?.to_string();
+        let init = host.init().ok_or_else(gone)?;
         let mut program = Command::new("nsenter");
-        program.args([
-            "--target", &init, "--net", "--uts", "--ipc", "--mount", "--pid",
-        ]);
-        if !Uid::effective().is_root() {
-            program.args(["--user", "--preserve-credentials"]);
-        }
+        let kinds = ["--net", "--uts", "--ipc", "--mount", "--pid"];
+        program.args(namespaces::entering(init, &kinds));
         // The caller's environment is none of the lab's.
         let term = std::env::var_os("TERM");
         program
-            .arg("--")
             .env_clear()
             .env("PATH", PATH)
             .env("USER", "root")

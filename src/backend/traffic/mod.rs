@@ -10,9 +10,9 @@ mod show;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nix::unistd::Uid;
 use serde::Deserialize;
 
+use super::namespaces;
 use super::tool::Tool;
 use crate::model::PortImpairment;
 use crate::ports::{ErrorKind, PortError};
@@ -47,16 +47,10 @@ impl Place {
         let Self::Of(pid) = self else {
             return Tool::new(program);
         };
-        let target = pid.to_string();
-        let tool = Tool::new("nsenter")
+        Tool::new("nsenter")
             .called(program)
-            .args(["--target", &target, "--net"]);
-        let tool = if Uid::effective().is_root() {
-            tool
-        } else {
-            tool.args(["--user", "--preserve-credentials"])
-        };
-        tool.args(["--", program])
+            .args(namespaces::entering(pid, &["--net"]))
+            .arg(program)
     }
 }
 
